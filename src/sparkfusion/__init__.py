@@ -1,0 +1,48 @@
+"""sparkfusion: DataFusion plans, distributed.
+
+>>> import sparkfusion
+>>> with sparkfusion.connect() as session:
+...     session.sql("select 1 as one").to_pylist()
+[{'one': 1}]
+"""
+
+from importlib.metadata import PackageNotFoundError, version
+
+from sparkfusion.errors import (
+    ExternalError,
+    InternalError,
+    PlanTooLargeError,
+    QueryCancelledError,
+    ResourceError,
+    SparkfusionError,
+    StoreFullError,
+    UserError,
+    VerificationError,
+    WireFormatError,
+)
+from sparkfusion.session.frame import DataFrame
+from sparkfusion.session.query import RunningQuery
+from sparkfusion.session.session import Session, connect
+
+try:
+    __version__ = version("sparkfusion")
+except PackageNotFoundError:  # run from a source tree that is not installed
+    __version__ = "0+unknown"
+
+__all__ = [
+    "DataFrame",
+    "ExternalError",
+    "InternalError",
+    "PlanTooLargeError",
+    "QueryCancelledError",
+    "ResourceError",
+    "RunningQuery",
+    "Session",
+    "SparkfusionError",
+    "StoreFullError",
+    "UserError",
+    "VerificationError",
+    "WireFormatError",
+    "__version__",
+    "connect",
+]

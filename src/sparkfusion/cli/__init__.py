@@ -1,0 +1,21 @@
+"""The command line. Needs the `cli` extra; importing this module does not."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> int:
+    """Entry point of the `sparkfusion` script; returns its exit code."""
+    try:
+        import click  # noqa: F401
+        import rich  # noqa: F401
+    except ImportError as missing:
+        print(
+            f"sparkfusion: the command line needs the package {missing.name!r}\n  hint: pip install 'sparkfusion[cli]'",
+            file=sys.stderr,
+        )
+        return 2
+    from sparkfusion.cli.app import run
+
+    return run()

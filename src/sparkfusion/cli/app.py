@@ -1,0 +1,100 @@
+"""The command group: the way of an error to the terminal, and exit codes.
+
+| code | meaning |
+|------|---------|
+| 0    | done |
+| 1    | the query failed, or its answer is wrong |
+| 2    | the command line was not understood |
+| 3    | something was not distributed, and had to be |
+| 130  | Ctrl-C |
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import Any
+
+import click
+
+from sparkfusion.cli.commands.explain import explain
+from sparkfusion.cli.commands.sql import sql
+from sparkfusion.cli.commands.verify import verify
+from sparkfusion.errors import InternalError, QueryCancelledError, SparkfusionError, classify
+
+FAILED = 1
+CANCELLED = 130
+
+
+class Application(click.Group):
+    """Turns every error into one readable block on stderr."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (click.exceptions.Exit, click.ClickException):
+            raise
+        except BrokenPipeError:
+            _discard_output()
+            ctx.exit(0)
+        except (KeyboardInterrupt, QueryCancelledError, click.Abort) as error:
+            _report(error, "cancelled", debug=ctx.params["debug"])
+            ctx.exit(CANCELLED)
+        except Exception as error:
+            _report(error, _explanation(error), debug=ctx.params["debug"])
+            ctx.exit(FAILED)
+
+
+@click.group(cls=Application, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="sparkfusion")
+@click.option("--debug", is_flag=True, help="Show the Python traceback of an error.")
+def app(debug: bool) -> None:
+    """SQL by DataFusion, distributed.
+
+    \b
+    Examples:
+      sparkfusion sql -c "select count(*) from t" --table t=data/t.parquet
+      sparkfusion explain -c "select a, sum(b) from t group by a" --table t=data/
+      sparkfusion verify --file queries.sql --table t=data/ --partitions 2 --partitions 7
+    """
+
+
+app.add_command(sql)
+app.add_command(explain)
+app.add_command(verify)
+
+
+def run() -> int:
+    """Run the command line of this process and give its exit code."""
+    try:
+        app.main(prog_name="sparkfusion")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else FAILED
+    except KeyboardInterrupt:
+        return CANCELLED
+    return 0
+
+
+def _explanation(error: Exception) -> str:
+    found = error if isinstance(error, SparkfusionError) else classify(error)
+    text = str(found)
+    if isinstance(found, InternalError) and found.hint is None:
+        text += "\n  hint: --debug shows where this happened"
+    return text
+
+
+def _report(error: BaseException, text: str, *, debug: bool) -> None:
+    if debug:
+        traceback.print_exception(error)
+    click.echo(f"sparkfusion: {text}", err=True)
+
+
+def _discard_output() -> None:
+    """Whoever read our output has seen enough: keep the interpreter from complaining when it flushes stdout."""
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+    except (OSError, ValueError):  # a stdout without a file descriptor has nothing to flush
+        return

@@ -1,0 +1,61 @@
+"""`sparkfusion explain`: how statements would be distributed, or how they were."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import click
+
+from sparkfusion.cli.options import open_session, read_statements, session_options, source_options
+from sparkfusion.cli.output import destination
+from sparkfusion.cli.progress_line import progress_line
+from sparkfusion.cli.tables import Table
+
+ExplainFormat = Literal["text", "json", "dot"]
+
+
+@click.command()
+@source_options
+@session_options
+@click.option("--analyze", is_flag=True, help="Run the query, and show what its stages and tasks did.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "dot"]),
+    default="text",
+    show_default=True,
+    help="Output format.",
+)
+@click.option("-o", "--output", metavar="FILE", help="Write to this file.")
+@click.option("--partitions", type=click.IntRange(min=1), help="Partitions that DataFusion plans with.")
+def explain(
+    text: str | None,
+    file: str | None,
+    tables: tuple[Table, ...],
+    settings: tuple[tuple[str, str], ...],
+    analyze: bool,
+    form: ExplainFormat,
+    output: str | None,
+    partitions: int | None,
+) -> None:
+    """Show the stages of SQL statements, or why they run on a single node.
+
+    \b
+    Examples:
+      sparkfusion explain -c "select a, count(*) from t group by a" -t t=data/
+      sparkfusion explain --analyze -c "select a, count(*) from t group by a" -t t=data/
+      sparkfusion explain -c "select a, count(*) from t group by a" -t t=data/ --format dot | dot -Tsvg > plan.svg
+    """
+    statements = read_statements(text, file)
+    with (
+        open_session(tables, settings, partitions) as session,
+        destination(output) as out,
+        progress_line(session) as line,
+    ):
+        for statement in statements:
+            frame = session.sql(statement.sql)
+            if analyze:
+                line.start()
+            shown = frame.explain_text(analyze=analyze, format=form)
+            line.stop()
+            out.write(shown.rstrip("\n") + "\n")

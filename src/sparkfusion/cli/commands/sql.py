@@ -1,0 +1,103 @@
+"""`sparkfusion sql`: run statements and print what they return."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, TextIO
+
+import click
+import pyarrow as pa
+
+from sparkfusion.cli.options import open_session, read_statements, session_options, source_options
+from sparkfusion.cli.output import OUTPUT_FORMATS, OutputFormat, destination, write
+from sparkfusion.cli.progress_line import ProgressLine, progress_line
+from sparkfusion.cli.tables import Table
+
+if TYPE_CHECKING:
+    from sparkfusion import Session
+
+
+@click.command()
+@source_options
+@session_options
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(OUTPUT_FORMATS),
+    default="table",
+    show_default=True,
+    help="How rows are written.",
+)
+@click.option("-o", "--output", metavar="FILE", help="Write to this file, which appears only when all went well.")
+@click.option(
+    "--max-rows",
+    type=click.IntRange(min=0),
+    default=100,
+    show_default=True,
+    help="Rows that a table shows; the other rows are counted. Other formats write everything.",
+)
+@click.option("--partitions", type=click.IntRange(min=1), help="Partitions that DataFusion plans with.")
+@click.option("--timing", is_flag=True, help="Tell on stderr how long each statement took.")
+def sql(
+    text: str | None,
+    file: str | None,
+    tables: tuple[Table, ...],
+    settings: tuple[tuple[str, str], ...],
+    form: OutputFormat,
+    output: str | None,
+    max_rows: int,
+    partitions: int | None,
+    timing: bool,
+) -> None:
+    """Run SQL statements and print what they return.
+
+    \b
+    Examples:
+      sparkfusion sql -c "select * from t limit 3" -t t=data/t.parquet
+      sparkfusion sql -f report.sql -t sales=csv:sales.txt --format csv -o report.csv
+      sparkfusion sql -c "select count(*) from t" -t t=data/ -s sparkfusion.slots=4 --timing
+      cat q.sql | sparkfusion sql -f - -t t=data/ --format jsonl | jq .
+    """
+    statements = read_statements(text, file)
+    with (
+        open_session(tables, settings, partitions) as session,
+        destination(output) as out,
+        progress_line(session) as line,
+    ):
+        for statement in statements:
+            rows = _run(session, statement.sql, line, out, form, max_rows)
+            out.flush()
+            if timing:
+                click.echo(_timing(line, rows), err=True)
+
+
+def _run(session: Session, query: str, line: ProgressLine, out: TextIO, form: OutputFormat, max_rows: int) -> int:
+    line.start()
+    try:
+        with session.sql(query).stream() as stream:
+            batches: Iterable[pa.RecordBatch] = stream
+            if form != "table" and out is sys.stdout and out.isatty():
+                batches = _after(line, batches)
+            if form == "table":
+                return write(stream.schema, batches, out, form, max_rows=max_rows)
+            return write(stream.schema, batches, out, form)
+    finally:
+        line.stop()
+
+
+def _after(line: ProgressLine, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows and the progress line would share one terminal: the line ends where rows begin."""
+    for batch in batches:
+        line.stop()
+        yield batch
+
+
+def _timing(line: ProgressLine, rows: int) -> str:
+    state = line.progress.state
+    parts = [f"{line.progress.elapsed:.3f} s", f"{rows:,} rows"]
+    if state.stages_total:
+        parts.append(f"{state.stages_total} stages, {state.tasks_total} tasks")
+    else:
+        parts.append(f"single node: {state.reason}" if state.reason else "single node")
+    return "; ".join(parts)

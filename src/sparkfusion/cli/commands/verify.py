@@ -1,0 +1,172 @@
+"""`sparkfusion verify`: prove that queries give their single-node answer when they are distributed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from sparkfusion.cli.options import open_session, read_statements, session_options, source_options
+from sparkfusion.cli.progress_line import progress_line
+from sparkfusion.cli.tables import Table
+
+if TYPE_CHECKING:
+    from sparkfusion import Session
+    from sparkfusion.verify import Report, VerifyResult
+
+WRONG = 1
+NOT_DISTRIBUTED = 3
+BYTES_PER_PARTITION = "sparkfusion.bytes_per_partition"
+
+_QUERY = re.compile(r"(select|with|values|from|table)\b|\(", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Query:
+    """A statement of the script and the name it has in the report."""
+
+    name: str
+    sql: str
+
+    @property
+    def is_verifiable(self) -> bool:
+        """Everything else is run once, for its effect: CREATE VIEW, SET, INSERT…"""
+        return _QUERY.match(self.sql) is not None
+
+
+@click.command()
+@source_options
+@session_options
+@click.option(
+    "--partitions",
+    type=click.IntRange(min=1),
+    multiple=True,
+    default=(4,),
+    show_default="4",
+    help="Partitions that DataFusion plans with; repeat it to verify at several.",
+)
+@click.option(
+    "--reproducers", metavar="DIR", help="Write what is needed to look at a failure again below this directory."
+)
+@click.option("--require-distributed", is_flag=True, help="Exit with 3 if a query was not really distributed.")
+@click.option("--json", "as_json", is_flag=True, help="Write the report as JSON.")
+def verify(
+    text: str | None,
+    file: str | None,
+    tables: tuple[Table, ...],
+    settings: tuple[tuple[str, str], ...],
+    partitions: tuple[int, ...],
+    reproducers: str | None,
+    require_distributed: bool,
+    as_json: bool,
+) -> None:
+    """Compare the distributed answer of queries with the single-node answer.
+
+    --file may name a directory: then every .sql file in it is read. Queries are distributed however little they
+    read, unless sparkfusion.bytes_per_partition is set. Statements that are not queries are run for their effect.
+
+    \b
+    Exit codes:
+      0  no answer is wrong
+      1  an answer is wrong, or a query fails
+      3  a query was not distributed, and --require-distributed is given
+
+    \b
+    Examples:
+      sparkfusion verify -c "select a, sum(b) from t group by a" -t t=data/
+      sparkfusion verify -f queries/ -t t=data/ --partitions 2 --partitions 7 --require-distributed
+      sparkfusion verify -f queries.sql -t t=data/ --reproducers failures/ --json > report.json
+    """
+    from sparkfusion.verify import Report
+
+    queries = _read_queries(text, file)
+    settings = ((BYTES_PER_PARTITION, "1"), *settings)
+    report = Report()
+    console = Console(highlight=False, soft_wrap=True)
+    for count in partitions:
+        with open_session(tables, settings, count) as session:
+            for result in _results(session, queries, count if len(partitions) > 1 else None, reproducers):
+                report.add(result)
+                if not as_json:
+                    _print_result(console, result)
+    if as_json:
+        click.echo(report.to_json_text())
+    else:
+        console.print(_summary(report))
+    click.get_current_context().exit(_exit_code(report, require_distributed))
+
+
+def _read_queries(text: str | None, file: str | None) -> list[Query]:
+    """Queries with names: their file, and their line where a file has several."""
+    if file is not None and Path(file).is_dir():
+        scripts = sorted(Path(file).glob("*.sql"))
+        if text is not None or not scripts:
+            raise click.UsageError(
+                "give either -c SQL or --file FILE" if text is not None else f"no .sql files in {file!r}"
+            )
+        return [query for script in scripts for query in _named(script.stem, None, str(script))]
+    return _named("" if file in (None, "-") else Path(str(file)).stem, text, file)
+
+
+def _named(base: str, text: str | None, file: str | None) -> list[Query]:
+    statements = read_statements(text, file)
+    if base and len(statements) == 1:
+        return [Query(base, statements[0].sql)]
+    return [Query(f"{base}:{s.line}" if base else f"query {n}", s.sql) for n, s in enumerate(statements, 1)]
+
+
+def _results(
+    session: Session, queries: list[Query], partitions: int | None, reproducers: str | None
+) -> Iterator[VerifyResult]:
+    from sparkfusion.verify import verify_query
+
+    with progress_line(session) as line:
+        for query in queries:
+            if not query.is_verifiable:
+                session.sql(query.sql).collect()
+                continue
+            name = query.name if partitions is None else f"{query.name} @{partitions}"
+            line.start()
+            result = verify_query(session, query.sql, name=name, reproducer_dir=reproducers)
+            line.stop()
+            yield result
+
+
+def _print_result(console: Console, result: VerifyResult) -> None:
+    seconds = result.leg_named("distributed").seconds
+    shape = f"{result.stages} stages, {result.tasks} tasks, {seconds:.3f} s"
+    console.print(Text.assemble((f"{result.outcome.value:<16}", _style(result)), f" {result.name or '':<20} {shape}"))
+    if result.outcome.failed:
+        details = result.describe().splitlines()[1:]
+        console.print(Text("\n".join([f"  {result.reason}"] * bool(result.reason) + details)))
+        if result.reproducer is not None:
+            console.print(Text(f"  reproducer: {result.reproducer}"))
+    elif result.reason is not None:
+        console.print(Text(f"  {result.reason}", style="dim"))
+
+
+def _style(result: VerifyResult) -> str:
+    if result.passed:
+        return "green"
+    return "bold red" if result.outcome.failed else "yellow"
+
+
+def _summary(report: Report) -> str:
+    counts = ", ".join(f"{count} {outcome.value}" for outcome, count in report.counts.items() if count)
+    return f"{report.total} verified: {counts}" if report.total else "nothing to verify"
+
+
+def _exit_code(report: Report, require_distributed: bool) -> int:
+    from sparkfusion.verify import Outcome
+
+    if not report.ok or report.counts[Outcome.BOTH_FAILED]:
+        return WRONG
+    if require_distributed and report.counts[Outcome.NOT_DISTRIBUTED]:
+        return NOT_DISTRIBUTED
+    return 0

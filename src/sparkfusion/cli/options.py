@@ -1,0 +1,111 @@
+"""Options that several commands share, and the session they describe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from sparkfusion.cli.statements import Statement, split
+from sparkfusion.cli.tables import FORMATS, Table, check_unique, parse_table, register
+
+if TYPE_CHECKING:
+    from sparkfusion import Session
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+TARGET_PARTITIONS = "datafusion.execution.target_partitions"
+
+
+def _tables(_ctx: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> tuple[Table, ...]:
+    try:
+        return tuple(map(parse_table, values))
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def _settings(_ctx: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Whether a key exists is the session's business."""
+    return tuple(map(_setting, values))
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not (key.strip() and equals):
+        raise click.BadParameter(f"{text!r} is not KEY=VALUE")
+    return key.strip(), value.strip()
+
+
+def source_options(command: Command) -> Command:
+    """-c and --file: where statements come from."""
+    command = click.option("-c", "--command", "text", metavar="SQL", help="Statements to run, separated by ';'.")(
+        command
+    )
+    return click.option(
+        "-f", "--file", metavar="FILE", help="A file of statements, separated by ';'. '-' reads standard input."
+    )(command)
+
+
+def session_options(command: Command) -> Command:
+    """--table and --set."""
+    command = click.option(
+        "-t",
+        "--table",
+        "tables",
+        metavar="NAME=PATH",
+        multiple=True,
+        callback=_tables,
+        help="A table made of a file or a directory; may be repeated. The format is told by the file names, or by "
+        f"NAME=FORMAT:PATH with one of {', '.join(FORMATS)}.",
+    )(command)
+    return click.option(
+        "-s",
+        "--set",
+        "settings",
+        metavar="KEY=VALUE",
+        multiple=True,
+        callback=_settings,
+        help="A setting of sparkfusion.* or datafusion.*; may be repeated.",
+    )(command)
+
+
+def read_statements(text: str | None, file: str | None) -> list[Statement]:
+    """The statements of -c or --file; exactly one of them has to be there, with a statement in it."""
+    if (text is None) == (file is None):
+        raise click.UsageError("give either -c SQL or --file FILE")
+    if file is not None:
+        text = _read(file)
+    statements = split(text or "")
+    if not statements:
+        raise click.UsageError("there is no statement to run")
+    return statements
+
+
+def _read(file: str) -> str:
+    if file == "-":
+        return sys.stdin.read()
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.BadParameter(f"cannot read {file!r}: {error}", param_hint="--file") from error
+
+
+@contextmanager
+def open_session(
+    tables: tuple[Table, ...], settings: tuple[tuple[str, str], ...], partitions: int | None = None
+) -> Iterator[Session]:
+    """A session with these tables and settings; closed, with its query cancelled, however the block ends."""
+    import sparkfusion
+
+    check_unique(tables)
+    config: dict[str, object] = dict(settings)
+    if partitions is not None:
+        config[TARGET_PARTITIONS] = partitions
+    with sparkfusion.connect(config=config) as session:
+        for table in tables:
+            register(session, table)
+        yield session

@@ -1,0 +1,166 @@
+"""Results as text: a table for people, CSV and JSON as streams. Only the table ever holds rows back."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal, TextIO, get_args
+
+import pyarrow as pa
+from pyarrow import types
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from sparkfusion.cli.values import Plain, encode, plain, text
+
+OutputFormat = Literal["table", "csv", "json", "jsonl"]
+OUTPUT_FORMATS: tuple[OutputFormat, ...] = get_args(OutputFormat)
+
+_WIDE = 1_000_000  # a table that goes to a file is never folded
+
+
+def write(
+    schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: TextIO, form: OutputFormat, *, max_rows: int = 100
+) -> int:
+    """Write a whole result and give the number of its rows. `max_rows` limits the table only."""
+    names = unique_names(schema.names)
+    match form:
+        case "table":
+            return _write_table(schema, names, batches, out, max_rows)
+        case "csv":
+            return _write_csv(names, batches, out)
+        case "json":
+            return _write_json(names, batches, out)
+        case "jsonl":
+            return _write_lines(names, batches, out)
+
+
+@contextmanager
+def destination(path: str | None) -> Iterator[TextIO]:
+    """Where output goes. A file appears whole under its name when everything went well, or not at all."""
+    if path is None:
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    target = Path(path)
+    if target.exists() and not target.is_file():  # a pipe or a device has no place for a second file beside it
+        with target.open("w", encoding="utf-8", newline="") as out:
+            yield out
+        return
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("w", encoding="utf-8", newline="") as out:
+            yield out
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """Column names that may be keys: SQL allows the same name twice.
+
+    >>> unique_names(["id", "id", "id_1"])
+    ['id', 'id_2', 'id_1']
+    """
+    taken: set[str] = set()
+    found: list[str] = []
+    for name in names:
+        choice, number = name, 0
+        while choice in taken or (number and choice in names):
+            number += 1
+            choice = f"{name}_{number}"
+        taken.add(choice)
+        found.append(choice)
+    return found
+
+
+def _rows(batch: pa.RecordBatch) -> Iterator[tuple[Plain, ...]]:
+    if batch.num_columns == 0:
+        return iter([()] * batch.num_rows)
+    return zip(*(plain(column) for column in batch.columns), strict=True)
+
+
+def _write_csv(names: list[str], batches: Iterable[pa.RecordBatch], out: TextIO) -> int:
+    """RFC 4180, with \\n line ends. NULL is an empty field, the empty string a quoted one."""
+    count = 0
+    if names:
+        out.write(",".join(map(_csv_field, names)) + "\n")
+    for batch in batches:
+        out.writelines(",".join(map(_csv_field, row)) + "\n" for row in _rows(batch))
+        count += batch.num_rows
+    return count
+
+
+def _csv_field(value: Plain) -> str:
+    if value is None:
+        return ""
+    field = text(value)
+    if not field or any(mark in field for mark in ',"\n\r') or field != field.strip():
+        return '"' + field.replace('"', '""') + '"'
+    return field
+
+
+def _write_lines(names: list[str], batches: Iterable[pa.RecordBatch], out: TextIO) -> int:
+    count = 0
+    for batch in batches:
+        out.writelines(line + "\n" for line in _objects(names, batch))
+        count += batch.num_rows
+    return count
+
+
+def _write_json(names: list[str], batches: Iterable[pa.RecordBatch], out: TextIO) -> int:
+    """One array, an object a line."""
+    count = 0
+    out.write("[")
+    for batch in batches:
+        for line in _objects(names, batch):
+            out.write(f"{',' if count else ''}\n{line}")
+            count += 1
+    out.write("\n]\n" if count else "]\n")
+    return count
+
+
+def _objects(names: list[str], batch: pa.RecordBatch) -> Iterator[str]:
+    keys = [encode(name) for name in names]
+    for row in _rows(batch):
+        yield "{" + ",".join(f"{key}:{encode(value)}" for key, value in zip(keys, row, strict=True)) + "}"
+
+
+def _write_table(
+    schema: pa.Schema, names: list[str], batches: Iterable[pa.RecordBatch], out: TextIO, max_rows: int
+) -> int:
+    """Holds `max_rows` rows; the rest is only counted."""
+    shown: list[tuple[Plain, ...]] = []
+    count = 0
+    for batch in batches:
+        shown += _rows(batch.slice(0, max(0, max_rows - len(shown))))
+        count += batch.num_rows
+    if not names:
+        return count
+    table = Table(box=box.ROUNDED if out.isatty() else box.ASCII2)
+    for name, kind in zip(names, schema.types, strict=True):
+        table.add_column(Text(name), justify="right" if _is_number(kind) else "left", overflow="fold")
+    for row in shown:
+        table.add_row(*map(_cell, row))
+    console = Console(file=out, width=None if out.isatty() else _WIDE, highlight=False)
+    console.print(table)
+    console.print(_footer(count, len(shown)))
+    return count
+
+
+def _cell(value: Plain) -> Text:
+    return Text("NULL", style="dim italic") if value is None else Text(text(value))
+
+
+def _footer(count: int, shown: int) -> str:
+    rows = f"{count:,} row" if count == 1 else f"{count:,} rows"
+    return rows if shown == count else f"{rows}, {count - shown:,} not shown (--max-rows)"
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))

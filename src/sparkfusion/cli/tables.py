@@ -1,0 +1,129 @@
+"""`--table name=path`: which file becomes which table, read as which format."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+from sparkfusion.errors import UserError
+
+if TYPE_CHECKING:
+    from sparkfusion import Session
+
+Format = Literal["parquet", "csv", "json", "arrow", "avro"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+
+_EXTENSIONS: dict[str, Format] = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".avro": "avro",
+}
+_ALIASES = {"ndjson": "json", "jsonl": "json"}
+_COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd"}
+_REMOTE = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
+_GLOB = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the session to be. `extension` is what its files' names end with, `compression` what packed them."""
+
+    name: str
+    path: str
+    format: Format
+    extension: str
+    compression: str | None = None
+
+
+def parse_table(text: str) -> Table:
+    """Read the option's value; the format is forced by a prefix, or found from the file names.
+
+    >>> parse_table("t=csv:s3://bucket/data.txt")
+    Table(name='t', path='s3://bucket/data.txt', format='csv', extension='.txt', compression=None)
+    """
+    name, equals, path = text.partition("=")
+    if not (name and equals and path):
+        raise ValueError(f"{text!r} is not NAME=PATH")
+    forced, colon, rest = path.partition(":")
+    forced = _ALIASES.get(forced, forced)
+    if colon and forced in FORMATS and not rest.startswith("//"):
+        extension, compression = _ending(_sample(rest) or rest)
+        return Table(name, rest, forced, extension, compression)
+    sample = _sample(path)
+    if sample is None:
+        raise ValueError(f"{path!r} does not exist, or holds no files")
+    extension, compression = _ending(sample)
+    bare = extension.removesuffix(_packing(extension))
+    found = _EXTENSIONS.get(bare)
+    if found is None:
+        raise ValueError(
+            f"cannot tell the format of {sample!r} by its name; say it: {name}=FORMAT:{path}, "
+            f"FORMAT being one of {', '.join(FORMATS)}"
+        )
+    return Table(name, path, found, extension, compression)
+
+
+def register(session: Session, table: Table) -> None:
+    """Make the table known to the session."""
+    match table.format:
+        case "parquet":
+            session.register_parquet(table.name, table.path, file_extension=table.extension)
+        case "csv":
+            session.register_csv(
+                table.name, table.path, file_extension=table.extension, file_compression_type=table.compression
+            )
+        case "json":
+            session.register_json(
+                table.name, table.path, file_extension=table.extension, file_compression_type=table.compression
+            )
+        case "arrow":
+            session.register_arrow(table.name, table.path, file_extension=table.extension)
+        case "avro":
+            session.register_avro(table.name, table.path, file_extension=table.extension)
+
+
+def _sample(path: str) -> str | None:
+    """The path of one file of the table: the path itself, or the first file in that directory."""
+    if _REMOTE.match(path) or _GLOB.search(path):
+        return path
+    if Path(path).is_dir():
+        return min(_files_below(path), default=None)
+    return path if Path(path).exists() else None
+
+
+def _files_below(directory: str) -> Iterator[str]:
+    for parent, directories, names in os.walk(directory):
+        directories[:] = [name for name in directories if not name.startswith((".", "_"))]
+        yield from (os.path.join(parent, name) for name in names if not name.startswith((".", "_")))  # noqa: PTH118
+
+
+def _ending(path: str) -> tuple[str, str | None]:
+    """What the file's name ends with, and the compression this tells."""
+    name = path.rstrip("/").rpartition("/")[2]
+    stem, suffix = os.path.splitext(name)  # noqa: PTH122
+    compression = _COMPRESSIONS.get(suffix)
+    if compression is not None:
+        suffix = os.path.splitext(stem)[1] + suffix  # noqa: PTH122
+    return suffix, compression
+
+
+def _packing(extension: str) -> str:
+    return next((end for end in _COMPRESSIONS if extension.endswith(end)), "")
+
+
+def check_unique(tables: tuple[Table, ...]) -> None:
+    """Two tables of one name are a mistake, not a replacement."""
+    names = [table.name for table in tables]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UserError(f"table {twice[0]!r} is given twice", hint="give every --table a name of its own")

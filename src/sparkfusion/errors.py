@@ -1,0 +1,139 @@
+"""One tree of errors. The kind of an error decides whether a task may be tried again.
+
+| kind     | whose fault                          | tried again |
+|----------|--------------------------------------|-------------|
+| user     | the query, the data, a UDF           | no          |
+| resource | memory, disk, plan size              | no          |
+| external | files, network, a lost worker        | yes         |
+| internal | ours, or DataFusion's                | yes         |
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import ClassVar, Literal
+
+from sparkfusion.ids import TaskKey
+
+ErrorKind = Literal["user", "resource", "external", "internal"]
+
+
+class SparkfusionError(Exception):
+    """Base of everything raised on purpose: what happened, where, and what to do about it."""
+
+    kind: ClassVar[ErrorKind] = "internal"
+
+    def __init__(self, message: str, *, where: TaskKey | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+        self.hint = hint
+
+    @property
+    def retryable(self) -> bool:
+        return self.kind in ("external", "internal")
+
+    def __str__(self) -> str:
+        parts = [self.message]
+        if self.where is not None:
+            parts.append(f"  in {self.where}")
+        if self.hint is not None:
+            parts.append(f"  hint: {self.hint}")
+        return "\n".join(parts)
+
+
+class UserError(SparkfusionError):
+    """The query, the data or a user's function is at fault; the same call fails again."""
+
+    kind: ClassVar[ErrorKind] = "user"
+
+
+class ResourceError(SparkfusionError):
+    """Memory, disk or a size limit ran out."""
+
+    kind: ClassVar[ErrorKind] = "resource"
+
+
+class ExternalError(SparkfusionError):
+    """Something outside failed: a file, the network, a worker."""
+
+    kind: ClassVar[ErrorKind] = "external"
+
+
+class InternalError(SparkfusionError):
+    """A defect of sparkfusion or of DataFusion."""
+
+    kind: ClassVar[ErrorKind] = "internal"
+
+
+class PlanTooLargeError(ResourceError):
+    """A plan is over `sparkfusion.max_plan_bytes`."""
+
+
+class StoreFullError(ResourceError):
+    """No room left for frames."""
+
+
+class WireFormatError(InternalError):
+    """DataFusion's plan format is not the one this version of sparkfusion knows."""
+
+
+class QueryCancelledError(UserError):
+    """The query was cancelled: by Ctrl-C, `cancel()` or a closed stream."""
+
+
+class VerificationError(SparkfusionError):
+    """The distributed answer is not the single-node answer."""
+
+
+_RESOURCE_MARKS = ("Resources exhausted", "No space left on device", "Disk quota exceeded", "out of memory")
+_INTERNAL_MARKS = ("Internal error", "This feature is not implemented", "panicked")
+_EXTERNAL_MARKS = ("Object Store error", "IoError", "IO error", "Io error", "Connection refused", "timed out")
+_USER_MARKS = ("not found", "NotFound", "No such file", "Permission denied", "Parquet error", "Python UDF")
+
+
+def classify(error: BaseException, where: TaskKey | None = None) -> SparkfusionError:
+    """Give an error of DataFusion, Arrow, the operating system or a UDF its place in the tree, with its words kept.
+
+    DataFusion raises plain `Exception`s, so its kind has to be read from the message.
+
+    >>> classify(Exception("DataFusion error: Arrow error: Divide by zero error")).kind
+    'user'
+    >>> classify(OSError(28, "No space left on device")).kind
+    'resource'
+    """
+    if isinstance(error, SparkfusionError):
+        if error.where is None:
+            error.where = where
+        return error
+    text = clean_message(error)
+    found = _class_of(error, text)(text, where=where)
+    found.__cause__ = error
+    if isinstance(found, ResourceError) and "Resources exhausted" in text:
+        found.hint = "raise sparkfusion.task_memory_bytes, or lower sparkfusion.bytes_per_partition for smaller tasks"
+    return found
+
+
+def clean_message(error: BaseException) -> str:
+    """The message without DataFusion's prefix and its request to file a bug report."""
+    text = str(error) or type(error).__name__
+    text = text.split("\nThis issue was likely caused by a bug in DataFusion")[0]
+    return text.removeprefix("DataFusion error: ").strip()
+
+
+def _class_of(error: BaseException, text: str) -> type[SparkfusionError]:
+    if isinstance(error, OSError):
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return StoreFullError
+        if error.errno in (errno.ENOENT, errno.EACCES, errno.EISDIR, errno.ENOTDIR):
+            return UserError
+        return ExternalError
+    if isinstance(error, MemoryError) or any(mark in text for mark in _RESOURCE_MARKS):
+        return ResourceError
+    if any(mark in text for mark in _USER_MARKS):
+        return UserError
+    if any(mark in text for mark in _INTERNAL_MARKS):
+        return InternalError
+    if any(mark in text for mark in _EXTERNAL_MARKS):
+        return ExternalError
+    return UserError

@@ -1,0 +1,63 @@
+"""A bounded channel of frames between running producers and one reader in the same process."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+
+import pyarrow as pa
+
+
+class ChannelClosedError(Exception):
+    """The reader has gone: a producer that sees this stops, it did nothing wrong."""
+
+
+class Channel:
+    """Frames wait here for the reader, at most `capacity` of them; a producer beyond that waits.
+
+    Any number of producer threads, one reader. `close` (by the reader) and `finish` wake and end all producers. `finish` (by the
+    coordinator) tells the reader that no more comes; with an error, the reader raises it at once.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._frames: deque[pa.RecordBatch] = deque()
+        self._condition = threading.Condition()
+        self._closed = False
+        self._finished = False
+        self._error: BaseException | None = None
+
+    def put(self, frame: pa.RecordBatch) -> None:
+        with self._condition:
+            self._condition.wait_for(lambda: self._over() or len(self._frames) < self._capacity)
+            if self._over():
+                raise ChannelClosedError
+            self._frames.append(frame)
+            self._condition.notify_all()
+
+    def get(self) -> pa.RecordBatch | None:
+        """The next frame; None at the end. Waits, and a Ctrl-C gets through."""
+        with self._condition:
+            self._condition.wait_for(lambda: self._frames or self._finished or self._closed)
+            if self._error is not None:
+                raise self._error
+            if not self._frames:
+                return None
+            frame = self._frames.popleft()
+            self._condition.notify_all()
+            return frame
+
+    def finish(self, error: BaseException | None = None) -> None:
+        with self._condition:
+            self._finished = True
+            self._error = self._error or error
+            self._condition.notify_all()
+
+    def _over(self) -> bool:
+        return self._closed or self._finished
+
+    def close(self) -> None:
+        with self._condition:
+            self._closed = True
+            self._frames.clear()
+            self._condition.notify_all()

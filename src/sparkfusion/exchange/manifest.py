@@ -1,0 +1,46 @@
+"""What a finished task attempt left behind. Only the manifest of a committed attempt is ever read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from sparkfusion.ids import TaskKey
+
+
+@dataclass(frozen=True)
+class FrameFile:
+    """One Arrow IPC file of frames of one output partition."""
+
+    path: str
+    partition: int
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The frame files of one attempt, in the order they were written. A partition without rows has no file."""
+
+    key: TaskKey
+    files: tuple[FrameFile, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        return sum(file.rows for file in self.files)
+
+    @property
+    def bytes(self) -> int:
+        return sum(file.bytes for file in self.files)
+
+    def of_partition(self, partition: int) -> Iterator[FrameFile]:
+        return (file for file in self.files if file.partition == partition)
+
+
+def bytes_per_partition(manifests: Iterable[Manifest], partitions: int) -> list[int]:
+    """Total bytes of each output partition over all producer tasks."""
+    totals = [0] * partitions
+    for manifest in manifests:
+        for file in manifest.files:
+            totals[file.partition] += file.bytes
+    return totals

@@ -1,0 +1,168 @@
+"""Where a task puts its rows: files of the store, or a live channel to the reader."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+
+from sparkfusion.errors import StoreFullError
+from sparkfusion.exchange.channel import Channel
+from sparkfusion.exchange.frames import FrameFileWriter, compact, has_dictionaries, write_options
+from sparkfusion.exchange.manifest import FrameFile, Manifest
+from sparkfusion.exchange.store import LocalStore
+from sparkfusion.ids import TaskKey
+
+_FLUSH_ROWS = 256 * 1024
+_NO_SPACE = 28
+
+
+class Sink(Protocol):
+    """The output of one task attempt. Called by one thread; exactly one of `finish` and `abort` ends it."""
+
+    def write(self, partition: int, batch: pa.RecordBatch) -> None: ...
+
+    def finish(self) -> Manifest:
+        """Make everything readable and say what there is. Nothing is committed by this: the coordinator does."""
+        ...
+
+    def abort(self) -> None:
+        """Leave nothing behind. Safe after a failed `finish`."""
+        ...
+
+
+class ChannelSink:
+    """Hands frames to a reader in this process, waiting while the channel is full."""
+
+    def __init__(self, key: TaskKey, channel: Channel) -> None:
+        self._key = key
+        self._channel = channel
+        self.wrote = False
+
+    def write(self, partition: int, batch: pa.RecordBatch) -> None:
+        del partition  # a channel carries one partition
+        self.wrote = True
+        self._channel.put(batch)
+
+    def finish(self) -> Manifest:
+        return Manifest(self._key)
+
+    def abort(self) -> None:
+        return
+
+
+class FileSink:
+    """Writes frames to files of the local store, at least one for each partition that has rows."""
+
+    def __init__(self, key: TaskKey, store: LocalStore, compression: str = "none") -> None:
+        self._key = key
+        self._store = store
+        self._options = write_options(compression)
+        self._partitions: dict[int, _PartitionWriter] = {}
+
+    def write(self, partition: int, batch: pa.RecordBatch) -> None:
+        if batch.num_rows == 0:
+            return
+        writer = self._partitions.get(partition)
+        if writer is None:
+            writer = self._partitions[partition] = _PartitionWriter(self._key, partition, self._store, self._options)
+        with _naming_a_full_disk(self._store.directory):
+            writer.write(compact(batch))
+
+    def finish(self) -> Manifest:
+        with _naming_a_full_disk(self._store.directory):
+            files = [file for _, writer in sorted(self._partitions.items()) for file in writer.finish()]
+        return Manifest(self._key, tuple(files))
+
+    def abort(self) -> None:
+        for writer in self._partitions.values():
+            writer.abort()
+        self._store.discard(self._key)
+
+
+class _PartitionWriter:
+    """The files of one output partition: a new one whenever the memory budget or a dictionary asks for it."""
+
+    def __init__(self, key: TaskKey, partition: int, store: LocalStore, options: pa.ipc.IpcWriteOptions) -> None:
+        self._key = key
+        self._partition = partition
+        self._store = store
+        self._options = options
+        self._open: FrameFileWriter | None = None
+        self._open_in_memory = False
+        self._done: list[FrameFile] = []
+        self._held: list[pa.RecordBatch] = []
+        self._held_rows = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        if not has_dictionaries(batch.schema):
+            self._append(batch)
+            return
+        self._held.append(batch)
+        self._held_rows += batch.num_rows
+        if self._held_rows >= _FLUSH_ROWS:
+            self._flush_held()
+
+    def finish(self) -> list[FrameFile]:
+        self._flush_held()
+        self._close_open()
+        return self._done
+
+    def abort(self) -> None:
+        if self._open is not None:
+            self._open.abort()
+            self._open = None
+
+    def _append(self, batch: pa.RecordBatch) -> None:
+        if self._open is not None and self._open_in_memory and not self._store.has_memory():
+            self._close_open()
+        if self._open is None:
+            self._open = self._new_file(batch.schema)
+        size = self._open.write(batch)
+        if self._open_in_memory:
+            self._store.took(size)
+
+    def _new_file(self, schema: pa.Schema) -> FrameFileWriter:
+        self._open_in_memory = self._store.has_memory()
+        directory = self._store.attempt_directory(self._key, in_memory=self._open_in_memory)
+        return FrameFileWriter(directory / f"{self._partition}-{len(self._done)}.arrow", schema, self._options)
+
+    def _close_open(self) -> None:
+        if self._open is not None:
+            size = self._open.close()
+            self._done.append(FrameFile(str(self._open.path), self._partition, self._open.rows, size))
+            self._open = None
+
+    def _flush_held(self) -> None:
+        """Frames with dictionaries go out many at a time, over one dictionary, each time into a file of their own."""
+        if not self._held:
+            return
+        try:
+            frames = pa.Table.from_batches(self._held).unify_dictionaries().to_batches()
+        except pa.ArrowNotImplementedError:  # a dictionary inside a list or struct
+            frames = self._held
+        single_file = frames is not self._held
+        for frame in frames:
+            self._append(frame)
+            if not single_file:
+                self._close_open()
+        self._close_open()
+        self._held, self._held_rows = [], 0
+
+
+class _naming_a_full_disk:  # noqa: N801
+    """Turns "no space left" into an error that says where and what to do."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError) and error.errno == _NO_SPACE:
+            raise StoreFullError(
+                f"no space left for frames in {self._directory.parent}",
+                hint="free some space, or set sparkfusion.store_dir to a directory with more room",
+            ) from error

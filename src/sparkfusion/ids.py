@@ -1,0 +1,35 @@
+"""Names of things that travel: queries, stages, tasks and their attempts."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, replace
+
+QueryId = str
+StageId = int
+ExchangeId = int
+
+
+def new_query_id() -> QueryId:
+    """A short id, unique enough to name directories and log lines."""
+    return uuid.uuid4().hex[:12]
+
+
+@dataclass(frozen=True, order=True)
+class TaskKey:
+    """One attempt at one task. The attempt is part of every file name, so two attempts never share a file.
+
+    >>> TaskKey("q", 1, 0).next_attempt()
+    TaskKey(query='q', stage=1, task=0, attempt=1)
+    """
+
+    query: QueryId
+    stage: StageId
+    task: int
+    attempt: int = 0
+
+    def next_attempt(self) -> TaskKey:
+        return replace(self, attempt=self.attempt + 1)
+
+    def __str__(self) -> str:
+        return f"query {self.query}, stage {self.stage}, task {self.task}, attempt {self.attempt}"

@@ -1,0 +1,76 @@
+"""What happens to a query, as events. Progress, logs and tests are subscribers of the same stream."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from sparkfusion.ids import QueryId, StageId, TaskKey
+
+
+@dataclass(frozen=True)
+class Event:
+    query: QueryId
+    at: float = field(default_factory=time.time, kw_only=True, compare=False)
+
+
+@dataclass(frozen=True)
+class QueryPlanned(Event):
+    """The query is planned. `reason` says why it is not distributed; then there are no stages and no tasks."""
+
+    stages: int
+    tasks: int
+    reason: str | None
+    seconds: float
+
+
+@dataclass(frozen=True)
+class StageStarted(Event):
+    stage: StageId
+    tasks: int
+
+
+@dataclass(frozen=True)
+class TaskStarted(Event):
+    key: TaskKey
+
+
+@dataclass(frozen=True)
+class TaskFinished(Event):
+    key: TaskKey
+    rows: int
+    bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class TaskFailed(Event):
+    """One attempt failed; `retried` says whether another one follows."""
+
+    key: TaskKey
+    message: str
+    retried: bool
+
+
+@dataclass(frozen=True)
+class StageFinished(Event):
+    stage: StageId
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class QueryFinished(Event):
+    rows: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class QueryFailed(Event):
+    message: str
+    cancelled: bool
+
+
+Subscriber = Callable[[Event], None]
+"""Called from several threads, one event at a time per query; must return quickly and must not raise."""

@@ -1,0 +1,160 @@
+"""Explain: the stage tree of a query as text, JSON or dot; with task reports, what every stage and operator did."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from sparkfusion.ids import StageId
+from sparkfusion.observe.metrics import StageMetrics, metrics_by_stage
+from sparkfusion.observe.operators import operator_lines
+from sparkfusion.observe.tasks import task_leaves
+from sparkfusion.plan.stage import Distribution, Stage, StageGraph
+from sparkfusion.worker.task import TaskReport
+
+Format = Literal["text", "json", "dot"]
+_SHOWN_TASKS = 8
+
+
+def render_explain(
+    distribution: Distribution,
+    single_node_plan: Callable[[], str],
+    *,
+    reports: Sequence[TaskReport] = (),
+    format: Format = "text",
+) -> str:
+    """Show how a query runs, or ran if reports are given.
+
+    Args:
+        single_node_plan: called only for a query that is not distributed.
+    """
+    metrics = metrics_by_stage(reports)
+    graph = distribution.graph
+    if format == "json":
+        return json.dumps(_as_json(distribution, single_node_plan, metrics), indent=2)
+    if format == "dot":
+        return _as_dot(distribution)
+    if graph is None:
+        return f"not distributed: {distribution.reason}\n{single_node_plan().rstrip()}"
+    lines = _head_lines(graph, metrics)
+    for stage in reversed(graph.stages):
+        lines += ["", *_stage_lines(stage, graph, metrics.get(stage.id))]
+    return "\n".join(lines)
+
+
+def _head_lines(graph: StageGraph, metrics: dict[StageId, StageMetrics]) -> list[str]:
+    head = graph.head
+    title = f"distributed: {len(graph.stages)} stages, {graph.task_count} tasks"
+    if head.streams:
+        window = f", skip={head.skip}" if head.skip else ""
+        window += f", fetch={head.fetch}" if head.fetch is not None else ""
+        source = f"ExchangeSource: gather of stage {graph.producer_of(head.inputs[0]).id}, streamed as it comes{window}"
+        return [title, "┌ Head ── in this process", f"│   {source}", "└"]
+    body = _operator_lines(head.plan or b"", graph, metrics.get(0))
+    return [title, f"┌ Head ── in this process{_summary(metrics.get(0))}", *(f"│   {line}" for line in body), "└"]
+
+
+def _stage_lines(stage: Stage, graph: StageGraph, metrics: StageMetrics | None) -> list[str]:
+    exchange = graph.exchange(stage.output)
+    out = exchange.kind.value
+    if exchange.keys:
+        out += f" by [{', '.join(exchange.keys)}] into {exchange.partitions}"
+    tasks = f"{stage.task_count} task{'s' if stage.task_count > 1 else ''}"
+    lines = [f"┌ Stage {stage.id} ── {tasks} ── {out}{_summary(metrics)}"]
+    lines += [f"│   {line}" for line in _operator_lines(stage.plan, graph, metrics)]
+    leaves = task_leaves(stage)
+    for task, files in enumerate(leaves[:_SHOWN_TASKS]):
+        if files:
+            lines.append(f"│ t{task}: {files}")
+    if len(leaves) > _SHOWN_TASKS:
+        lines.append(f"│ … {len(leaves) - _SHOWN_TASKS} more tasks")
+    return [*lines, "└"]
+
+
+def _operator_lines(plan: bytes, graph: StageGraph, metrics: StageMetrics | None) -> list[str]:
+    if metrics is None or not metrics.operators:
+        return operator_lines(plan, graph)
+    lines = operator_lines(plan, graph)
+    if len(lines) != len(metrics.operators):  # a union's task runs a plan of another shape
+        lines = ["  " * operator.depth + operator.name for operator in metrics.operators]
+    return [line + _operator_summary(op) for line, op in zip(lines, metrics.operators, strict=True)]
+
+
+def _summary(metrics: StageMetrics | None) -> str:
+    if metrics is None:
+        return ""
+    size = f", {metrics.bytes:,} bytes" if metrics.bytes else ""
+    skew = f", skew {metrics.skew:.1f}" if metrics.tasks > 1 else ""
+    return f" ── ran {metrics.tasks}: {metrics.rows:,} rows{size}, {metrics.seconds * 1e3:,.1f} ms{skew}"
+
+
+def _operator_summary(operator: Any) -> str:
+    parts = []
+    if operator.rows is not None:
+        parts.append(f"{operator.rows:,} rows")
+    if operator.compute_seconds is not None:
+        parts.append(f"{operator.compute_seconds * 1e3:,.1f} ms")
+    if operator.spilled_bytes:
+        parts.append(f"spilled {operator.spilled_bytes:,} bytes")
+    return f"  ({', '.join(parts)})" if parts else ""
+
+
+def _as_json(
+    distribution: Distribution, single_node_plan: Callable[[], str], metrics: dict[StageId, StageMetrics]
+) -> dict[str, Any]:
+    graph = distribution.graph
+    if graph is None:
+        return {"distributed": False, "reason": distribution.reason, "plan": single_node_plan().splitlines()}
+    shown = {"distributed": True, **graph.to_json()}
+    shown["head"]["operators"] = operator_lines(graph.head.plan, graph) if graph.head.plan else []
+    for entry, stage in zip(shown["stages"], graph.stages, strict=True):
+        entry["operators"] = operator_lines(stage.plan, graph)
+        entry["leaves"] = task_leaves(stage)
+    if metrics:
+        shown["metrics"] = [_metrics_json(each) for each in metrics.values()]
+    return shown
+
+
+def _metrics_json(metrics: StageMetrics) -> dict[str, Any]:
+    return {
+        "stage": metrics.stage,
+        "tasks": metrics.tasks,
+        "rows": metrics.rows,
+        "bytes": metrics.bytes,
+        "seconds": metrics.seconds,
+        "skew": metrics.skew,
+        "operators": [
+            {
+                "name": operator.name,
+                "depth": operator.depth,
+                "rows": operator.rows,
+                "compute_seconds": operator.compute_seconds,
+                "spilled_bytes": operator.spilled_bytes,
+            }
+            for operator in metrics.operators
+        ],
+    }
+
+
+def _as_dot(distribution: Distribution) -> str:
+    graph = distribution.graph
+    lines = ["digraph stages {", "  rankdir=BT;", '  node [shape=box, fontname="monospace"];']
+    if graph is None:
+        return "\n".join([*lines, f'  single [label="single node\\n{_dot_text(distribution.reason or "")}"];', "}"])
+    lines.append('  stage0 [label="head\\nin this process"];')
+    for stage in graph.stages:
+        names = [line.strip().split(":")[0] for line in operator_lines(stage.plan, graph)]
+        label = f"stage {stage.id}, {stage.task_count} tasks\\n" + "\\n".join(_dot_text(name) for name in names)
+        lines.append(f'  stage{stage.id} [label="{label}"];')
+    readers = [(0, graph.head.inputs), *((stage.id, stage.inputs) for stage in graph.stages)]
+    for reader, inputs in readers:
+        for exchange_id in inputs:
+            exchange = graph.exchange(exchange_id)
+            label = _dot_text(exchange.kind.value + (f" by {', '.join(exchange.keys)}" if exchange.keys else ""))
+            lines.append(f'  stage{exchange.producer} -> stage{reader} [label="{label}"];')
+    return "\n".join([*lines, "}"])
+
+
+def _dot_text(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,70 @@
+"""What the tasks of a stage did, put together: sums over tasks, and how unevenly the work was spread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sparkfusion.ids import StageId
+from sparkfusion.worker.task import OperatorMetrics, TaskReport
+
+
+@dataclass(frozen=True)
+class StageMetrics:
+    """`skew` is the slowest task's time over the mean: 1.0 is perfectly even."""
+
+    stage: StageId
+    tasks: int
+    rows: int
+    bytes: int
+    seconds: float
+    skew: float
+    operators: tuple[OperatorMetrics, ...]
+
+    @classmethod
+    def of(cls, stage: StageId, reports: Sequence[TaskReport]) -> StageMetrics:
+        seconds = [report.seconds for report in reports]
+        total = sum(seconds)
+        return cls(
+            stage=stage,
+            tasks=len(reports),
+            rows=sum(report.rows for report in reports),
+            bytes=sum(report.manifest.bytes for report in reports),
+            seconds=total,
+            skew=max(seconds) * len(seconds) / total if total else 1.0,
+            operators=sum_operators(report.operators for report in reports),
+        )
+
+
+def metrics_by_stage(reports: Iterable[TaskReport]) -> dict[StageId, StageMetrics]:
+    grouped: dict[StageId, list[TaskReport]] = {}
+    for report in reports:
+        grouped.setdefault(report.key.stage, []).append(report)
+    return {stage: StageMetrics.of(stage, group) for stage, group in sorted(grouped.items())}
+
+
+def sum_operators(tasks: Iterable[tuple[OperatorMetrics, ...]]) -> tuple[OperatorMetrics, ...]:
+    """The operators of all tasks of a stage, summed by their place in the plan.
+
+    Tasks of a union run different children; then only the longest plan is shown.
+    """
+    shapes: dict[tuple[tuple[str, int], ...], list[tuple[OperatorMetrics, ...]]] = {}
+    for operators in tasks:
+        shape = tuple((operator.name.split(":")[0], operator.depth) for operator in operators)
+        shapes.setdefault(shape, []).append(operators)
+    if not shapes:
+        return ()
+    most = max(shapes.values(), key=lambda group: (len(group), len(group[0])))
+    return tuple(_sum(column) for column in zip(*most, strict=True))
+
+
+def _sum(operators: tuple[OperatorMetrics, ...]) -> OperatorMetrics:
+    rows = [operator.rows for operator in operators if operator.rows is not None]
+    seconds = [operator.compute_seconds for operator in operators if operator.compute_seconds is not None]
+    return OperatorMetrics(
+        name=operators[0].name,
+        depth=operators[0].depth,
+        rows=sum(rows) if rows else None,
+        compute_seconds=sum(seconds) if seconds else None,
+        spilled_bytes=sum(operator.spilled_bytes for operator in operators),
+    )

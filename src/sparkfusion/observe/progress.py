@@ -1,0 +1,139 @@
+"""How far a query is, computed from its events. The command line draws it; anyone may subscribe one."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from sparkfusion.ids import StageId
+from sparkfusion.observe.events import (
+    Event,
+    QueryFailed,
+    QueryFinished,
+    QueryPlanned,
+    StageFinished,
+    StageStarted,
+    TaskFailed,
+    TaskFinished,
+)
+
+Status = Literal["planning", "running", "finished", "failed", "cancelled"]
+
+
+@dataclass(frozen=True)
+class ProgressState:
+    """One moment of one query. `rows` counts what tasks have written so far, in all stages."""
+
+    query: str = ""
+    status: Status = "planning"
+    started_at: float = 0.0
+    ended_at: float | None = None
+    planning_seconds: float = 0.0
+    reason: str | None = None
+    stages_total: int = 0
+    stages_done: int = 0
+    rows: int = 0
+    failed_attempts: int = 0
+    planned_tasks: int = 0
+    tasks_of_stage: dict[StageId, int] = field(default_factory=dict)
+    finished_tasks: frozenset[tuple[StageId, int]] = frozenset()
+
+    @property
+    def tasks_done(self) -> int:
+        return len(self.finished_tasks)
+
+    @property
+    def tasks_total(self) -> int:
+        """What was planned, corrected by what stages really start: small partitions are merged into fewer tasks."""
+        started = sum(self.tasks_of_stage.values())
+        if len(self.tasks_of_stage) >= self.stages_total:
+            return started
+        return max(self.planned_tasks, started)
+
+    def elapsed(self, now: float) -> float:
+        return max(0.0, (self.ended_at or now) - self.started_at)
+
+
+def advance(state: ProgressState, event: Event) -> ProgressState:
+    """The state after the event. Pure: an attempt that ran twice counts once, events of other kinds change nothing."""
+    match event:
+        case QueryPlanned():
+            return ProgressState(
+                query=event.query,
+                status="running",
+                started_at=event.at - event.seconds,
+                planning_seconds=event.seconds,
+                reason=event.reason,
+                stages_total=event.stages,
+                planned_tasks=event.tasks,
+            )
+        case StageStarted():
+            return replace(state, tasks_of_stage=state.tasks_of_stage | {event.stage: event.tasks})
+        case TaskFinished():
+            task = (event.key.stage, event.key.task)
+            if task in state.finished_tasks:
+                return state
+            return replace(state, finished_tasks=state.finished_tasks | {task}, rows=state.rows + event.rows)
+        case TaskFailed():
+            return replace(state, failed_attempts=state.failed_attempts + 1)
+        case StageFinished():
+            return replace(state, stages_done=min(state.stages_done + 1, state.stages_total))
+        case QueryFinished():
+            return replace(state, status="finished", ended_at=event.at)
+        case QueryFailed():
+            return replace(state, status="cancelled" if event.cancelled else "failed", ended_at=event.at)
+    return state
+
+
+class Progress:
+    """A subscriber that holds the state of the query planned last; read `state` from any thread.
+
+    `session.subscribe(progress)` starts it.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._state = ProgressState(started_at=clock())
+
+    def __call__(self, event: Event) -> None:
+        with self._lock:
+            if isinstance(event, QueryPlanned) or event.query == self._state.query:
+                self._state = advance(self._state, event)
+
+    def restart(self) -> None:
+        """Forget the last query: the clock of the next one starts now, before it is planned."""
+        with self._lock:
+            self._state = ProgressState(started_at=self._clock())
+
+    @property
+    def state(self) -> ProgressState:
+        with self._lock:
+            return self._state
+
+    @property
+    def elapsed(self) -> float:
+        return self.state.elapsed(self._clock())
+
+
+def describe(state: ProgressState, now: float) -> str:
+    """One line for people.
+
+    >>> describe(ProgressState(status="running", stages_total=2, stages_done=1, planned_tasks=8, rows=1200), 3.2)
+    '3.2 s  stages 1/2  tasks 0/8  1,200 rows'
+    """
+    parts = [f"{state.elapsed(now):.1f} s"]
+    if state.status == "planning":
+        parts.append("planning")
+    elif state.reason is not None or state.stages_total == 0:
+        parts.append("single node")
+    else:
+        parts.append(f"stages {state.stages_done}/{state.stages_total}")
+        parts.append(f"tasks {state.tasks_done}/{state.tasks_total}")
+        parts.append(f"{state.rows:,} rows")
+    if state.failed_attempts:
+        parts.append(f"{state.failed_attempts} failed attempts")
+    return "  ".join(parts)

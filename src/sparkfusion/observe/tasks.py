@@ -1,0 +1,32 @@
+"""What each task of a leaf stage reads."""
+
+from __future__ import annotations
+
+from sparkfusion.plan.isolate import restrict
+from sparkfusion.plan.sources import exchange_of
+from sparkfusion.plan.stage import Stage
+from sparkfusion.plan.wire import copy_of, decode, file_scan_conf, kind, walk
+from sparkfusion.plan.wire import wire_pb2 as pb
+
+
+def task_leaves(stage: Stage) -> list[str]:
+    """For each task, the files (and byte ranges) it scans; empty where it reads exchanges only."""
+    root = decode(stage.plan)
+    shown = []
+    for task in range(stage.task_count):
+        plan = copy_of(root)
+        restrict(plan.repartition.input if kind(plan) == "repartition" else plan, (task,))
+        files = [
+            _shown(file)
+            for node in walk(plan)
+            if exchange_of(node) is None and (conf := file_scan_conf(node)) is not None
+            for group in conf.file_groups
+            for file in group.files
+        ]
+        shown.append(", ".join(files))
+    return shown
+
+
+def _shown(file: pb.PartitionedFile) -> str:
+    name = file.path.rsplit("/", 1)[-1]
+    return f"{name}[{file.range.start}..{file.range.end}]" if file.HasField("range") else name

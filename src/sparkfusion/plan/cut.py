@@ -1,0 +1,203 @@
+"""The cut: a plan becomes stages at its exchanges.
+
+Bottom up, a hash repartition becomes a shuffle, the input of a merge a gather, and the whole left side of a
+collected-left join a broadcast, each replaced by an exchange source. What is left on top is the head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pyarrow as pa
+
+from sparkfusion.ids import ExchangeId
+from sparkfusion.plan.determinism import is_deterministic, may_repeat
+from sparkfusion.plan.gate import NotDistributableError
+from sparkfusion.plan.joins import collects_left
+from sparkfusion.plan.schema import DescribedSchema
+from sparkfusion.plan.sizing import scan_bytes
+from sparkfusion.plan.sources import exchange_of, exchange_source, exchanges_read
+from sparkfusion.plan.stage import Exchange, ExchangeKind, Head, Stage, StageGraph
+from sparkfusion.plan.wire import PlanNode, body, children, encode, file_scan_conf, kind, partition_count
+from sparkfusion.plan.wire import wire_pb2 as pb
+from sparkfusion.plan.wire.build import local_limit
+
+Describe = Callable[[PlanNode], DescribedSchema]
+
+
+def cut(root: PlanNode, describe: Describe, volatile_functions: frozenset[str] = frozenset()) -> StageGraph:
+    """Cut a plan that passed the gate and the rules. The plan is consumed."""
+    cutter = _Cutter(describe, volatile_functions)
+    cutter.cut_below(root)
+    if partition_count(root) > 1:
+        cutter.gather(root)
+    if not cutter.stages:
+        raise NotDistributableError("the plan has one partition: there is nothing to distribute")
+    head = _head_of(root)
+    stages = tuple(cutter.stages)
+    readers = {exchange: stage for stage in stages for exchange in stage.inputs}
+    exchanges = tuple(_with_final_kind(exchange, readers.get(exchange.id)) for exchange in cutter.exchanges)
+    return StageGraph(stages, exchanges, head)
+
+
+def _with_final_kind(exchange: Exchange, reader: Stage | None) -> Exchange:
+    if exchange.kind is ExchangeKind.GATHER and reader is not None and reader.task_count > 1:
+        return replace(exchange, kind=ExchangeKind.BROADCAST)
+    return exchange
+
+
+def _head_of(root: PlanNode) -> Head:
+    """A bare gather, or a limit over one, needs no plan: its frames go to the caller as they come."""
+    skip, fetch, node = 0, None, root
+    if kind(node) == "global_limit":
+        skip = node.global_limit.skip
+        fetch = node.global_limit.fetch if node.global_limit.fetch >= 0 else None
+        node = node.global_limit.input
+    if kind(node) == "coalesce_partitions":
+        if node.coalesce_partitions.HasField("fetch"):
+            after_skip = max(0, node.coalesce_partitions.fetch - skip)
+            fetch = after_skip if fetch is None else min(fetch, after_skip)
+        node = node.coalesce_partitions.input
+    exchange = exchange_of(node)
+    if exchange is not None:
+        return Head((exchange,), skip=skip, fetch=fetch)
+    return Head(exchanges_read(root), encode(root))
+
+
+class _Cutter:
+    """Collects stages and exchanges while a plan is cut; lives for one call of `cut`."""
+
+    def __init__(self, describe: Describe, volatile_functions: frozenset[str]) -> None:
+        self._describe = describe
+        self._volatile = volatile_functions
+        self.stages: list[Stage] = []
+        self.exchanges: list[Exchange] = []
+        self._key_types: dict[ExchangeId, tuple[pa.DataType, ...]] = {}
+
+    def cut_below(self, node: PlanNode) -> None:
+        """Cut everything below the node and, if the node is an exchange, the node itself; in place."""
+        for child in children(node):
+            self.cut_below(child)
+        name = kind(node)
+        if name == "repartition":
+            self._shuffle(node)
+        elif name in ("coalesce_partitions", "sort_preserving_merge"):
+            self._gather_input(node)
+        elif collects_left(node):
+            self._broadcast_left(node)
+        if name in ("hash_join", "sort_merge_join", "interleave"):
+            self._check_key_types(node)
+
+    def _shuffle(self, node: PlanNode) -> None:
+        hashing = node.repartition.partitioning.hash
+        described = self._describe(node.repartition.input)
+        exchange = self._add_stage(
+            node,
+            tasks=partition_count(node.repartition.input),
+            kind=ExchangeKind.SHUFFLE,
+            partitions=hashing.partition_count,
+            described=described,
+            keys=tuple(_key_name(key) for key in hashing.hash_expr),
+        )
+        self._key_types[exchange] = self._types_of(hashing.hash_expr, node.repartition.input, described.arrow)
+        node.CopyFrom(
+            exchange_source(exchange, hashing.partition_count, described.encoded, len(described.arrow))
+        )
+
+    def _gather_input(self, node: PlanNode) -> None:
+        child = body(node).input
+        if partition_count(child) == 1 or exchange_of(child) is not None and self._is_gathered(child):
+            return
+        if kind(node) == "coalesce_partitions" and node.coalesce_partitions.HasField("fetch"):
+            child.CopyFrom(local_limit(child, node.coalesce_partitions.fetch))
+        self.gather(child)
+
+    def _is_gathered(self, source: PlanNode) -> bool:
+        exchange = exchange_of(source)
+        return any(each.id == exchange and each.kind is not ExchangeKind.SHUFFLE for each in self.exchanges)
+
+    def gather(self, node: PlanNode) -> None:
+        """Make the node a stage of its own; whoever reads it sees every task's rows, a group for each task."""
+        described = self._describe(node)
+        tasks = partition_count(node)
+        exchange = self._add_stage(node, tasks=tasks, kind=ExchangeKind.GATHER, partitions=1, described=described)
+        node.CopyFrom(exchange_source(exchange, tasks, described.encoded, len(described.arrow)))
+
+    def _broadcast_left(self, node: PlanNode) -> None:
+        """In a stage of several tasks the left side is computed once and read by all, unless repeating it is cheap."""
+        left = body(node).left
+        if partition_count(body(node).right) > 1 and not may_repeat(left, self._volatile):
+            self.gather(left)
+
+    def _add_stage(
+        self,
+        plan: PlanNode,
+        *,
+        tasks: int,
+        kind: ExchangeKind,
+        partitions: int,
+        described: DescribedSchema,
+        keys: tuple[str, ...] = (),
+    ) -> ExchangeId:
+        number = len(self.stages) + 1
+        self.exchanges.append(
+            Exchange(number, kind, number, partitions, tuple(described.arrow.names), keys)
+        )
+        self.stages.append(
+            Stage(
+                id=number,
+                plan=encode(plan),
+                task_count=tasks,
+                inputs=exchanges_read(plan),
+                output=number,
+                mergeable=self._is_mergeable(plan),
+                deterministic=is_deterministic(plan, self._volatile),
+                scan_bytes=scan_bytes(plan),
+            )
+        )
+        return number
+
+    def _is_mergeable(self, plan: PlanNode) -> bool:
+        """Every leaf is a shuffle read by partition, or read whole by every task; a union's arithmetic is neither."""
+        below = plan.repartition.input if kind(plan) == "repartition" else plan
+        if partition_count(below) == 1:
+            return False
+        return self._partitioned_leaves_are_shuffles(below)
+
+    def _partitioned_leaves_are_shuffles(self, node: PlanNode) -> bool:
+        if exchange_of(node) is not None:
+            return not self._is_gathered(node)
+        if file_scan_conf(node) is not None or kind(node) == "union" or not children(node):
+            return False
+        partitioned = children(node)[1:] if collects_left(node) else children(node)
+        return all(self._partitioned_leaves_are_shuffles(child) for child in partitioned)
+
+    def _check_key_types(self, node: PlanNode) -> None:
+        """Trap 12: equal values hash alike only if both sides carry the same physical key type."""
+        if collects_left(node):
+            return
+        found = {self._key_types[e] for child in children(node) for e in self._shuffles_below(child)}
+        if len(found) > 1:
+            shown = " and ".join(sorted(str([str(t) for t in types]) for types in found))
+            raise NotDistributableError(f"the two sides of a shuffled join hash different key types: {shown}")
+
+    def _shuffles_below(self, node: PlanNode) -> list[ExchangeId]:
+        exchange = exchange_of(node)
+        if exchange is not None:
+            return [exchange] if exchange in self._key_types else []
+        partitioned = children(node)[1:] if collects_left(node) else children(node)
+        return [each for child in partitioned for each in self._shuffles_below(child)]
+
+    def _types_of(self, keys: list[pb.Expr], node: PlanNode, schema: pa.Schema) -> tuple[pa.DataType, ...]:
+        if all(key.WhichOneof("kind") == "column" for key in keys):
+            return tuple(schema.field(key.column.index).type for key in keys)
+        projected = pb.PlanNode()
+        as_projection = pb.Projection(expr=keys, expr_name=[f"key{i}" for i in range(len(keys))])
+        as_projection.input.CopyFrom(node)
+        projected.projection.MergeFromString(as_projection.SerializeToString())
+        return tuple(self._describe(projected).arrow.types)
+
+
+def _key_name(key: pb.Expr) -> str:
+    return key.column.name if key.WhichOneof("kind") == "column" else "expression"

@@ -1,0 +1,59 @@
+"""Whether running a part of a plan again gives the same rows (trap 19), and whether it may run once for each task."""
+
+from __future__ import annotations
+
+from sparkfusion.plan.sources import exchange_of
+from sparkfusion.plan.wire import PlanNode, body, children, encode, file_scan_conf, kind, partition_count, walk
+from sparkfusion.plan.wire.tree import FILE_SCANS
+
+_VOLATILE_FUNCTIONS = ("random", "uuid")
+_REPEATABLE = FILE_SCANS | {"projection", "filter", "coalesce_batches", "cooperative", "memory_scan", "placeholder_row", "empty"}
+_SMALL_SCAN_BYTES = 1024 * 1024
+
+
+def has_fetch(node: PlanNode) -> bool:
+    """Whether the node itself stops after some rows, so which rows it gives depends on scheduling."""
+    name = kind(node)
+    conf = file_scan_conf(node)
+    if conf is not None:
+        return conf.HasField("limit")
+    if name in ("global_limit", "local_limit"):
+        return True
+    if name in ("sort", "sort_preserving_merge"):
+        return bool(body(node).fetch >= 0)
+    if name in ("filter", "coalesce_batches", "coalesce_partitions", "memory_scan", "hash_join"):
+        return bool(body(node).HasField("fetch"))
+    return name == "aggregate" and node.aggregate.HasField("limit")
+
+
+def is_volatile(node: PlanNode, volatile_functions: frozenset[str] = frozenset()) -> bool:
+    """Whether any expression below calls a function that answers differently each time.
+
+    Expressions are opaque to our view of the format, so the encoded name field is looked for; a column of the same
+    name is taken for the function too, which only costs a re-run.
+    """
+    data = encode(node)
+    names = {*_VOLATILE_FUNCTIONS, *volatile_functions}
+    return any(b"\x0a" + bytes([len(name)]) + name.encode() in data for name in names)
+
+
+def is_deterministic(node: PlanNode, volatile_functions: frozenset[str] = frozenset()) -> bool:
+    return not any(has_fetch(each) for each in walk(node)) and not is_volatile(node, volatile_functions)
+
+
+def may_repeat(node: PlanNode, volatile_functions: frozenset[str] = frozenset()) -> bool:
+    """Whether each task may compute the node for itself: cheap, row-wise, always the same rows (trap 8)."""
+    return _is_cheap(node) and is_deterministic(node, volatile_functions)
+
+
+def _is_cheap(node: PlanNode) -> bool:
+    if exchange_of(node) is not None:
+        return True
+    if kind(node) == "coalesce_partitions" and exchange_of(node.coalesce_partitions.input) is not None:
+        return True
+    if kind(node) not in _REPEATABLE or partition_count(node) != 1:
+        return False
+    conf = file_scan_conf(node)
+    if conf is not None and sum(file.size for group in conf.file_groups for file in group.files) > _SMALL_SCAN_BYTES:
+        return False
+    return all(_is_cheap(child) for child in children(node))

@@ -1,0 +1,87 @@
+"""The gate: what may be distributed. Everything else runs on a single node, with the reason given here.
+
+Refusing is always right; letting something through that does not survive the wire or isolation never is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from sparkfusion.plan.wire import PlanNode, file_scan_conf, kind, walk
+from sparkfusion.plan.wire.tree import SINKS
+
+
+class NotDistributableError(Exception):
+    """Raised while planning; its text is the reason that `explain` and the query's events show."""
+
+
+_REFUSED = {
+    "unknown": "the plan has a node that this version of sparkfusion does not know",
+    "extension": "the plan has an extension node",
+    "explain": "EXPLAIN runs where it is asked",
+    "analyze": "EXPLAIN ANALYZE runs where it is asked",
+    "symmetric_hash_join": "a join of unbounded streams keeps its state in one process",
+    "scalar_subquery": "a physical scalar subquery cannot be cut from its consumer",
+    "async_func": "an asynchronous function runs in the process that defined it",
+}
+
+_COMPRESSED = re.compile(r"\.(gz|bz2|xz|zst)$")
+_LOSSY_WINDOW = (
+    (re.compile(r"\bFILTER \(WHERE "), "FILTER on a window function does not survive the wire format"),
+    (re.compile(r"IGNORE NULLS"), "IGNORE NULLS on a window function does not survive the wire format"),
+)
+
+
+def check_logical(plan_text: str, lossy_tables: dict[str, str], tables_read: Iterable[str]) -> None:
+    """Refuse what can be seen only before encoding (trap 14).
+
+    Args:
+        plan_text: the logical plan as DataFusion prints it, subqueries included.
+        lossy_tables: tables whose scan options are lost on the wire, with what is lost.
+        tables_read: the tables this query reads.
+    """
+    for line in plan_text.splitlines():
+        if not line.lstrip().startswith("WindowAggr:"):
+            continue
+        for mark, reason in _LOSSY_WINDOW:
+            if mark.search(line):
+                raise NotDistributableError(reason)
+    for table in tables_read:
+        if table in lossy_tables:
+            raise NotDistributableError(f"table {table!r}: {lossy_tables[table]} does not survive the wire format")
+
+
+def check_physical(root: PlanNode) -> None:
+    """Refuse every node and option that does not survive the wire or isolation."""
+    for node in walk(root):
+        name = kind(node)
+        if name in _REFUSED:
+            raise NotDistributableError(_REFUSED[name])
+        if name in SINKS and node is not root:
+            raise NotDistributableError("a plan writes files below its top")
+        if name == "repartition":
+            _check_repartition(node)
+        if name == "aggregate" and node.aggregate.has_grouping_set and not node.aggregate.group_expr:
+            raise NotDistributableError("GROUPING SETS (()) does not survive the wire format")
+        _check_scan(node, name)
+
+
+def _check_repartition(node: PlanNode) -> None:
+    if node.repartition.preserve_order:
+        raise NotDistributableError("a repartition that merges sorted inputs cannot be cut")
+    if node.repartition.partitioning.WhichOneof("method") == "range":
+        raise NotDistributableError("range partitioning cannot be cut")
+
+
+def _check_scan(node: PlanNode, name: str) -> None:
+    conf = file_scan_conf(node)
+    if conf is None:
+        return
+    if conf.HasField("output_partitioning"):
+        raise NotDistributableError("a scan declares its files' partitioning, which splitting it would break")
+    if name in ("csv_scan", "json_scan"):
+        for group in conf.file_groups:
+            for file in group.files:
+                if _COMPRESSED.search(file.path):
+                    raise NotDistributableError(f"compression of {file.path!r} does not survive the wire format")

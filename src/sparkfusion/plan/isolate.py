@@ -1,0 +1,82 @@
+"""One task's plan: the stage's plan restricted to the partitions of that task.
+
+The result has one partition (below a shuffle's repartition at the root), whatever the stage has, so a freshly decoded
+instance of it shares nothing with the instances of its sibling tasks.
+"""
+
+from __future__ import annotations
+
+from sparkfusion.errors import InternalError
+from sparkfusion.plan.joins import collects_left
+from sparkfusion.plan.sources import Binding, bind, exchange_of
+from sparkfusion.plan.stage import Stage
+from sparkfusion.plan.void import void
+from sparkfusion.plan.wire import PlanNode, body, children, copy_of, decode, encode, file_scan_conf, kind, partition_count
+from sparkfusion.plan.wire.build import coalesce, local_limit, union
+
+Partitions = tuple[int, ...]
+
+
+def isolate(stage: Stage, partitions: Partitions, files_of: Binding) -> bytes:
+    """The encoded plan of the task of `stage` that computes `partitions` (several only if the stage is mergeable)."""
+    root = decode(stage.plan)
+    restrict(root.repartition.input if kind(root) == "repartition" else root, partitions)
+    return encode(bind(root, files_of))
+
+
+def restrict(node: PlanNode, partitions: Partitions) -> None:
+    """Keep only what these partitions of the node need, in place."""
+    name = kind(node)
+    conf = file_scan_conf(node)
+    if conf is not None:
+        kept = [file for p in partitions for file in conf.file_groups[p].files] if conf.file_groups else []
+        del conf.file_groups[:]
+        conf.file_groups.add().files.extend(kept)
+    elif name == "memory_scan":
+        kept_rows = node.memory_scan.partitions[partitions[0]]
+        del node.memory_scan.partitions[:]
+        node.memory_scan.partitions.append(kept_rows)
+    elif name in ("empty", "placeholder_row"):
+        body(node).partitions = 1
+    elif name == "union":
+        _restrict_union(node, partitions)
+    elif name == "interleave":
+        _restrict_interleave(node, partitions)
+    elif name in ("coalesce_partitions", "sort_preserving_merge"):
+        _restrict_merge(body(node).input)
+    elif collects_left(node):
+        restrict(body(node).left, (0,))
+        restrict(body(node).right, partitions)
+    else:
+        for child in children(node):
+            restrict(child, partitions if partition_count(child) == partition_count(node) else (0,))
+
+
+def _restrict_merge(child: PlanNode) -> None:
+    """Below a merge stands one partition, or an exchange source of which every group is read."""
+    if partition_count(child) == 1:
+        restrict(child, (0,))
+    elif exchange_of(child) is None:
+        raise InternalError(f"a merge of {partition_count(child)} partitions was left inside a stage")
+
+
+def _restrict_union(node: PlanNode, partitions: Partitions) -> None:
+    """Partition p of a union belongs to one child; the others keep their schema and give no rows."""
+    (wanted,) = partitions
+    inputs = []
+    for child in node.union.inputs:
+        count = partition_count(child)
+        if 0 <= wanted < count:
+            restrict(child, (wanted,))
+            inputs.append(copy_of(child))
+        else:
+            inputs.append(local_limit(coalesce(void(child)), 0))
+        wanted -= count
+    node.CopyFrom(coalesce(union(inputs)))
+
+
+def _restrict_interleave(node: PlanNode, partitions: Partitions) -> None:
+    """An interleave wants declared hash partitioning, which exchange sources do not carry: a merged union does it."""
+    for child in node.interleave.inputs:
+        restrict(child, partitions)
+    node.CopyFrom(coalesce(union(node.interleave.inputs)))

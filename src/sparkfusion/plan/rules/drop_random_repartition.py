@@ -1,0 +1,16 @@
+"""Trap 10: which row lands where in a round-robin repartition depends on scheduling, so isolated tasks disagree."""
+
+from __future__ import annotations
+
+from sparkfusion.plan.wire import PlanNode, copy_of, kind, rewrite
+
+
+def drop_random_repartition(root: PlanNode) -> PlanNode:
+    """Replace every repartition that is not by hash by its input; it only spreads work, which tasks do anyway."""
+    return rewrite(root, _input_of_random)
+
+
+def _input_of_random(node: PlanNode) -> PlanNode | None:
+    if kind(node) != "repartition" or node.repartition.partitioning.WhichOneof("method") == "hash":
+        return None
+    return copy_of(node.repartition.input)

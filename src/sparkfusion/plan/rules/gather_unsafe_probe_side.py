@@ -1,0 +1,21 @@
+"""Traps 4 and 5: null-aware anti joins and build-emitting nested-loop joins keep state for all probe partitions."""
+
+from __future__ import annotations
+
+from sparkfusion.plan.gate import NotDistributableError
+from sparkfusion.plan.joins import emits_build_rows
+from sparkfusion.plan.order import may_be_ordered, nodes_with_order_need
+from sparkfusion.plan.wire import PlanNode, body, partition_count
+from sparkfusion.plan.wire.build import coalesce
+
+
+def gather_unsafe_probe_side(root: PlanNode) -> PlanNode:
+    """Gather the probe side of such a join into one task, which then sees every match."""
+    for node, order_needed in nodes_with_order_need(root):
+        if not emits_build_rows(node) or partition_count(body(node).right) == 1:
+            continue
+        right = body(node).right
+        if order_needed and may_be_ordered(right):
+            raise NotDistributableError("a join that emits its build side keeps the order of its sorted probe side")
+        right.CopyFrom(coalesce(right))
+    return root

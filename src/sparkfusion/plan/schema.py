@@ -1,0 +1,57 @@
+"""The schema of a part of a plan. DataFusion tells it; nothing here encodes or guesses one by hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+from datafusion import SessionContext
+from datafusion.plan import ExecutionPlan
+
+from sparkfusion.plan.void import void
+from sparkfusion.plan.wire import PlanNode, copy_of, decode, encode, kind, walk
+from sparkfusion.plan.wire import wire_pb2 as pb
+from sparkfusion.plan.wire.build import coalesce
+
+
+@dataclass(frozen=True)
+class DescribedSchema:
+    """An Arrow schema and DataFusion's own encoding of it."""
+
+    arrow: pa.Schema
+    encoded: bytes
+
+
+class SchemaProbe:
+    """Asks DataFusion for the schema of plan parts. Used by one planning thread at a time; keeps what it encoded."""
+
+    def __init__(self, context: SessionContext) -> None:
+        self._context = context
+        self._encoded: dict[pa.Schema, bytes] = {}
+        one_row = decode(context.sql("select 1").execution_plan().to_bytes(context))
+        self._one_row = next(copy_of(node) for node in walk(one_row) if kind(node) == "placeholder_row")
+
+    def describe(self, node: PlanNode) -> DescribedSchema:
+        """The node's schema, every field nullable.
+
+        A left join of one row with the emptied node always gives a row, so its batch shows the schema even though
+        the node itself gives none. Measured at about half a millisecond, without any I/O.
+        """
+        probe = pb.PlanNode()
+        probe.nested_loop_join.left.CopyFrom(self._one_row)
+        probe.nested_loop_join.right.CopyFrom(coalesce(void(node)))
+        probe.nested_loop_join.join_type = pb.LEFT
+        decoded = ExecutionPlan.from_bytes(self._context, encode(probe))
+        schema: pa.Schema = next(self._context.execute(decoded, 0)).to_pyarrow().schema
+        return DescribedSchema(schema, self.encode(schema))
+
+    def encode(self, schema: pa.Schema) -> bytes:
+        """DataFusion's encoding of an Arrow schema: that of an empty in-memory table."""
+        if len(schema) == 0:
+            return b""
+        known = self._encoded.get(schema)
+        if known is None:
+            frame = self._context.create_dataframe([[pa.RecordBatch.from_pylist([], schema=schema)]])
+            known = decode(frame.execution_plan().to_bytes(self._context)).memory_scan.schema
+            self._encoded[schema] = known
+        return known

@@ -1,0 +1,80 @@
+"""Exchange sources: the leaves that the cut leaves behind, and how files are put in their place.
+
+An exchange source is an Arrow scan whose file groups hold one placeholder path each. A shuffle has a group for each
+partition, a gather or broadcast a group for each producer task. `bind` replaces placeholders by committed files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from sparkfusion.ids import ExchangeId
+from sparkfusion.plan.wire import PlanNode, kind, walk
+from sparkfusion.plan.wire import wire_pb2 as pb
+from sparkfusion.plan.wire.build import arrow_scan
+
+_PREFIX = "sparkfusion-exchange/"
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file as a scan needs it: an absolute path and its size."""
+
+    path: str
+    size: int
+
+
+Binding = Callable[[ExchangeId, int], Iterable[SourceFile]]
+"""(exchange, group) → the committed files of that group: of a partition in a shuffle, of a producer task otherwise."""
+
+
+def exchange_source(exchange: ExchangeId, groups: int, schema: bytes, width: int) -> PlanNode:
+    made = arrow_scan(schema, width)
+    for group in range(groups):
+        made.arrow_scan.base_conf.file_groups.add().files.add().path = f"{_PREFIX}{exchange}/{group}"
+    return made
+
+
+def exchange_of(node: PlanNode) -> ExchangeId | None:
+    """Which exchange the node reads; None for anything but an exchange source."""
+    if kind(node) != "arrow_scan":
+        return None
+    for group in node.arrow_scan.base_conf.file_groups:
+        for file in group.files:
+            if file.path.startswith(_PREFIX):
+                return _parse(file.path)[0]
+    return None
+
+
+def exchanges_read(node: PlanNode) -> tuple[ExchangeId, ...]:
+    """Every exchange read anywhere in the plan, each once, in the order of the plan."""
+    found = (exchange_of(each) for each in walk(node))
+    return tuple(dict.fromkeys(exchange for exchange in found if exchange is not None))
+
+
+def bind(node: PlanNode, files_of: Binding) -> PlanNode:
+    """Replace the placeholders of every exchange source by files, in place."""
+    for each in walk(node):
+        if exchange_of(each) is not None:
+            _bind_scan(each.arrow_scan.base_conf, files_of)
+    return node
+
+
+def _bind_scan(conf: pb.FileScanConf, files_of: Binding) -> None:
+    for group in conf.file_groups:
+        places = [_parse(file.path) for file in group.files]
+        del group.files[:]
+        for exchange, index in places:
+            for file in files_of(exchange, index):
+                group.files.add(path=object_path(file.path), size=file.size)
+
+
+def object_path(path: str) -> str:
+    """An absolute path as DataFusion's local object store spells it."""
+    return path.lstrip("/")
+
+
+def _parse(path: str) -> tuple[ExchangeId, int]:
+    exchange, group = path.removeprefix(_PREFIX).split("/")
+    return int(exchange), int(group)

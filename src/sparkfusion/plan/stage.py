@@ -1,0 +1,143 @@
+"""The stage graph: what the cut makes of a plan. Data only; every runner reads it, none changes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+from sparkfusion.ids import ExchangeId, StageId
+
+
+class ExchangeKind(StrEnum):
+    """How rows cross a stage border."""
+
+    SHUFFLE = "shuffle"  # by hash: consumer task p reads partition p of every producer task
+    GATHER = "gather"  # one consumer task reads all producer tasks, kept apart
+    BROADCAST = "broadcast"  # every consumer task reads all producer tasks
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A stage border. `partitions` is how many outputs each producer task writes (1 unless it is a shuffle)."""
+
+    id: ExchangeId
+    kind: ExchangeKind
+    producer: StageId
+    partitions: int
+    column_names: tuple[str, ...]
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part of the plan between exchanges, in DataFusion's encoding, with exchange sources as its cut leaves.
+
+    `mergeable` says that a task may read several shuffle partitions at once: every partitioned leaf of the stage is a
+    shuffle. `deterministic` says that a second attempt gives the same rows, so a lost output may be recomputed
+    without touching what was read before.
+    """
+
+    id: StageId
+    plan: bytes
+    task_count: int
+    inputs: tuple[ExchangeId, ...]
+    output: ExchangeId
+    mergeable: bool
+    deterministic: bool
+    scan_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Head:
+    """The top of the plan, run in the caller's process.
+
+    Without a plan the head only passes on the frames of its one gather, from row `skip` on and at most `fetch` rows:
+    it streams while the producers still run.
+    """
+
+    inputs: tuple[ExchangeId, ...]
+    plan: bytes | None = None
+    skip: int = 0
+    fetch: int | None = None
+
+    @property
+    def streams(self) -> bool:
+        return self.plan is None
+
+
+@dataclass(frozen=True)
+class StageGraph:
+    """Stages in an order in which every producer comes before its consumers, and the head above them."""
+
+    stages: tuple[Stage, ...]
+    exchanges: tuple[Exchange, ...]
+    head: Head
+
+    @cached_property
+    def _stage_by_id(self) -> dict[StageId, Stage]:
+        return {stage.id: stage for stage in self.stages}
+
+    @cached_property
+    def _exchange_by_id(self) -> dict[ExchangeId, Exchange]:
+        return {exchange.id: exchange for exchange in self.exchanges}
+
+    def stage(self, stage_id: StageId) -> Stage:
+        return self._stage_by_id[stage_id]
+
+    def exchange(self, exchange_id: ExchangeId) -> Exchange:
+        return self._exchange_by_id[exchange_id]
+
+    def producer_of(self, exchange_id: ExchangeId) -> Stage:
+        return self.stage(self.exchange(exchange_id).producer)
+
+    @property
+    def task_count(self) -> int:
+        return sum(stage.task_count for stage in self.stages)
+
+    def to_json(self) -> dict[str, Any]:
+        """A summary for logs and reproducers, without the plans' bytes."""
+        return {
+            "stages": [
+                {
+                    "id": stage.id,
+                    "tasks": stage.task_count,
+                    "inputs": list(stage.inputs),
+                    "output": stage.output,
+                    "plan_bytes": len(stage.plan),
+                    "scan_bytes": stage.scan_bytes,
+                    "deterministic": stage.deterministic,
+                }
+                for stage in self.stages
+            ],
+            "exchanges": [
+                {
+                    "id": exchange.id,
+                    "kind": exchange.kind.value,
+                    "producer": exchange.producer,
+                    "partitions": exchange.partitions,
+                    "keys": list(exchange.keys),
+                    "columns": list(exchange.column_names),
+                }
+                for exchange in self.exchanges
+            ],
+            "head": {
+                "inputs": list(self.head.inputs),
+                "streams": self.head.streams,
+                "skip": self.head.skip,
+                "fetch": self.head.fetch,
+            },
+        }
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """What planning decided: a stage graph, or the reason why the query runs on a single node."""
+
+    graph: StageGraph | None = None
+    reason: str | None = None
+
+    @property
+    def distributed(self) -> bool:
+        return self.graph is not None

@@ -1,0 +1,32 @@
+"""Adaptive decisions (D5): taken when a stage is about to start, from the exact sizes of its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparkfusion.plan.isolate import Partitions
+
+
+def one_task_per_partition(count: int) -> tuple[Partitions, ...]:
+    return tuple((partition,) for partition in range(count))
+
+
+def merge_small_partitions(sizes: Sequence[int], target: int) -> tuple[Partitions, ...]:
+    """Put neighbouring partitions together while they stay under the target; an empty one costs nothing.
+
+    >>> merge_small_partitions([3, 4, 100, 0, 5, 9], target=10)
+    ((0, 1), (2, 3), (4,), (5,))
+    >>> merge_small_partitions([0, 0], target=1)
+    ((0, 1),)
+    """
+    merged: list[Partitions] = []
+    group: tuple[int, ...] = ()
+    total = 0
+    for partition, size in enumerate(sizes):
+        if group and size > 0 and total + size > target:
+            merged.append(group)
+            group, total = (), 0
+        group += (partition,)
+        total += size
+    merged.append(group)
+    return tuple(merged)

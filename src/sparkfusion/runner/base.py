@@ -1,0 +1,65 @@
+"""The contract between a session and whoever runs its queries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from sparkfusion.config import Settings
+from sparkfusion.ids import QueryId
+from sparkfusion.observe.events import Subscriber
+from sparkfusion.plan.stage import StageGraph
+from sparkfusion.worker.run_task import PrepareContext
+from sparkfusion.worker.task import TaskReport
+
+
+@dataclass(frozen=True)
+class QueryJob:
+    """A planned query, ready to run.
+
+    Attributes:
+        options: every `datafusion.*` option that planned it.
+        emit: told of everything that happens, from the runner's threads.
+        prepare: called with each task's context in this process, for what cannot travel as data.
+    """
+
+    query: QueryId
+    graph: StageGraph
+    settings: Settings
+    options: Mapping[str, str]
+    emit: Subscriber
+    prepare: PrepareContext | None = None
+
+
+class RunningJob(Protocol):
+    """A query under way. `next_frame` is called by one thread; `close` and `cancel` by any, any number of times."""
+
+    def next_frame(self) -> pa.RecordBatch | None:
+        """The next frame of the head's output; None at the end. Raises the query's error."""
+        ...
+
+    def cancel(self, reason: str = ...) -> None:
+        """Ask everything to stop; returns at once."""
+        ...
+
+    def close(self) -> None:
+        """Stop what still runs, wait for it, remove everything the query made."""
+        ...
+
+    def reports(self) -> list[TaskReport]:
+        """Reports of the committed tasks so far."""
+        ...
+
+
+class Runner(Protocol):
+    """Hosts tasks. Planning never learns which runner is used, and no runner learns what a plan means."""
+
+    @property
+    def name(self) -> str: ...
+
+    def start(self, job: QueryJob) -> RunningJob: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,147 @@
+"""The driver of one query: feeds the machine with what happens and carries its commands out on a task host."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from typing import Protocol
+
+from sparkfusion.errors import InternalError, SparkfusionError, classify
+from sparkfusion.ids import StageId, TaskKey
+from sparkfusion.observe.events import (
+    StageFinished,
+    StageStarted,
+    TaskFailed,
+    TaskFinished,
+    TaskStarted,
+)
+from sparkfusion.plan.isolate import isolate
+from sparkfusion.plan.sources import bind
+from sparkfusion.plan.stage import StageGraph
+from sparkfusion.plan.wire import decode, encode
+from sparkfusion.runner.base import QueryJob
+from sparkfusion.runner.machine import (
+    HEAD,
+    CancelRequested,
+    Command,
+    Discard,
+    End,
+    Launch,
+    MachineEvent,
+    Policy,
+    QueryState,
+    RunTasks,
+    Started,
+    TaskErrored,
+    TaskSucceeded,
+    transition,
+)
+from sparkfusion.worker.task import TaskReport
+
+
+class TaskHost(Protocol):
+    """Where tasks run: the only part that differs between runners. Called by the driver's thread only.
+
+    For each started task the host calls the driver's `succeeded` or `failed` once, from any thread.
+    """
+
+    def start(self, key: TaskKey, plan: bytes, outputs: int, *, streams: bool) -> None:
+        """Run a task. `streams`: its rows go to the reader as they come, instead of to the store."""
+        ...
+
+    def discard(self, key: TaskKey) -> None: ...
+
+    def end(self, error: SparkfusionError | None) -> None:
+        """Stop everything, tell the reader, clean up. Called exactly once, last."""
+        ...
+
+
+class QueryDriver:
+    """Owns the state of one query. All transitions happen on one thread; other threads only post events."""
+
+    def __init__(self, job: QueryJob, policy: Policy) -> None:
+        self._job = job
+        self._state = QueryState(job.query, job.graph, policy)
+        self._inbox: queue.SimpleQueue[MachineEvent] = queue.SimpleQueue()
+        self._reports: dict[tuple[StageId, int], TaskReport] = {}
+        self._finished_stages: set[StageId] = set()
+
+    def run(self, host: TaskHost) -> None:
+        """Drive the query to its end, on the calling thread."""
+        error: SparkfusionError | None = InternalError("the query's driver stopped unexpectedly")
+        try:
+            self._inbox.put(Started())
+            error = self._loop(host)
+        except Exception as raised:  # a defect of ours must reach the reader, not hang it
+            error = classify(raised)
+        finally:
+            host.end(error)
+
+    def succeeded(self, report: TaskReport) -> None:
+        self._reports[(report.key.stage, report.key.task)] = report
+        self._job.emit(
+            TaskFinished(self._job.query, report.key, report.rows, report.manifest.bytes, report.seconds)
+        )
+        self._inbox.put(TaskSucceeded(report.key, report.manifest))
+
+    def failed(self, key: TaskKey, error: SparkfusionError, *, streamed: bool) -> None:
+        self._inbox.put(TaskErrored(key, error, streamed))
+
+    def cancel(self, reason: str) -> None:
+        self._inbox.put(CancelRequested(reason))
+
+    def reports(self) -> list[TaskReport]:
+        return [report for _, report in sorted(self._reports.items())]
+
+    def _loop(self, host: TaskHost) -> SparkfusionError | None:
+        while True:
+            event = self._inbox.get()
+            self._state, commands = transition(self._state, event)
+            self._tell(event)
+            for command in commands:
+                if isinstance(command, End):
+                    return command.error
+                self._carry_out(command, host)
+
+    def _carry_out(self, command: Command, host: TaskHost) -> None:
+        if isinstance(command, Discard):
+            host.discard(command.key)
+        elif isinstance(command, RunTasks):
+            if command.first:
+                self._job.emit(StageStarted(self._job.query, command.stage, len(command.launches)))
+            for launch in command.launches:
+                self._start(launch, host)
+
+    def _start(self, launch: Launch, host: TaskHost) -> None:
+        graph = self._job.graph
+        self._job.emit(TaskStarted(self._job.query, launch.key))
+        if launch.key.stage == HEAD:
+            plan = encode(bind(decode(graph.head.plan or b""), self._state.files))
+            host.start(launch.key, plan, 1, streams=True)
+            return
+        stage = graph.stage(launch.key.stage)
+        plan = isolate(stage, launch.partitions, self._state.files)
+        host.start(launch.key, plan, graph.exchange(stage.output).partitions, streams=feeds_reader(graph, stage.id))
+
+    def _tell(self, event: MachineEvent) -> None:
+        if isinstance(event, TaskErrored):
+            retried = self._state.outcome is None
+            self._job.emit(TaskFailed(self._job.query, event.key, event.error.message, retried))
+        elif isinstance(event, TaskSucceeded) and event.key.stage not in self._finished_stages:
+            stage = self._state.stage(event.key.stage)
+            if stage.done:
+                self._finished_stages.add(event.key.stage)
+                reports = [r for (number, _), r in self._reports.items() if number == event.key.stage]
+                rows, size = sum(r.rows for r in reports), sum(r.manifest.bytes for r in reports)
+                self._job.emit(StageFinished(self._job.query, event.key.stage, rows, size))
+
+
+def feeds_reader(graph: StageGraph, stage: StageId) -> bool:
+    """Whether the stage's rows go straight to the caller."""
+    return graph.head.streams and graph.exchange(graph.head.inputs[0]).producer == stage
+
+
+def start_driver_thread(driver: QueryDriver, host: TaskHost, name: str) -> threading.Thread:
+    thread = threading.Thread(target=driver.run, args=(host,), name=name, daemon=True)
+    thread.start()
+    return thread

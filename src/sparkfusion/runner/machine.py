@@ -1,0 +1,286 @@
+"""The coordinator's logic without I/O: (state, event) → (state, commands).
+
+Nothing here waits, runs or writes, so retries, commits and adaptive decisions are tested by feeding events. A driver
+carries the commands out and reports what happened. The head counts as stage 0 with one task.
+
+Promises: every task's output is committed once (the first attempt that succeeds while it is wanted, others are
+discarded); a consumer starts only when all its inputs are committed; after an outcome no task is started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from sparkfusion.errors import QueryCancelledError, SparkfusionError
+from sparkfusion.exchange.manifest import Manifest, bytes_per_partition
+from sparkfusion.ids import ExchangeId, QueryId, StageId, TaskKey
+from sparkfusion.plan.isolate import Partitions
+from sparkfusion.plan.sources import SourceFile
+from sparkfusion.plan.stage import ExchangeKind, Stage, StageGraph
+from sparkfusion.runner.adapt import merge_small_partitions, one_task_per_partition
+
+HEAD: StageId = 0
+Outcome = Literal["finished", "failed", "cancelled"]
+
+# ---- events
+
+
+@dataclass(frozen=True)
+class Started:
+    """The query begins."""
+
+
+@dataclass(frozen=True)
+class TaskSucceeded:
+    key: TaskKey
+    manifest: Manifest
+
+
+@dataclass(frozen=True)
+class TaskErrored:
+    """An attempt failed. `streamed` says that rows of it have already reached the reader."""
+
+    key: TaskKey
+    error: SparkfusionError
+    streamed: bool = False
+
+
+@dataclass(frozen=True)
+class OutputLost:
+    """Committed frames of a task are gone, with the worker that held them."""
+
+    stage: StageId
+    task: int
+
+
+@dataclass(frozen=True)
+class CancelRequested:
+    reason: str = "the query was cancelled"
+
+
+MachineEvent = Started | TaskSucceeded | TaskErrored | OutputLost | CancelRequested
+
+# ---- commands
+
+
+@dataclass(frozen=True)
+class Launch:
+    key: TaskKey
+    partitions: Partitions
+
+
+@dataclass(frozen=True)
+class RunTasks:
+    """Start these tasks of one stage. For the head there is one launch, of stage 0."""
+
+    stage: StageId
+    launches: tuple[Launch, ...]
+    first: bool
+
+
+@dataclass(frozen=True)
+class Discard:
+    """Remove what this attempt wrote; it will never be read."""
+
+    key: TaskKey
+
+
+@dataclass(frozen=True)
+class End:
+    """The query is over: stop what still runs, tell the reader."""
+
+    outcome: Outcome
+    error: SparkfusionError | None = None
+
+
+Command = RunTasks | Discard | End
+
+# ---- state
+
+
+@dataclass(frozen=True)
+class Policy:
+    retries: int = 3
+    bytes_per_partition: int = 16 * 1024 * 1024
+    merge_small_partitions: bool = True
+
+
+@dataclass(frozen=True)
+class TaskState:
+    attempt: int = 0
+    running: bool = False
+    failures: int = 0
+    manifest: Manifest | None = None
+
+
+@dataclass(frozen=True)
+class StageState:
+    """`layout` says which partitions each task computes; it is decided when the stage first starts."""
+
+    layout: tuple[Partitions, ...] = ()
+    tasks: tuple[TaskState, ...] = ()
+
+    @property
+    def started(self) -> bool:
+        return bool(self.layout)
+
+    @property
+    def done(self) -> bool:
+        return self.started and all(task.manifest is not None for task in self.tasks)
+
+
+@dataclass(frozen=True)
+class QueryState:
+    query: QueryId
+    graph: StageGraph
+    policy: Policy = Policy()
+    stages: Mapping[StageId, StageState] = field(default_factory=dict)
+    outcome: Outcome | None = None
+
+    def stage(self, stage_id: StageId) -> StageState:
+        return self.stages.get(stage_id, StageState())
+
+    def manifests(self, stage_id: StageId) -> list[Manifest]:
+        return [task.manifest for task in self.stage(stage_id).tasks if task.manifest is not None]
+
+    def files(self, exchange_id: ExchangeId, group: int) -> list[SourceFile]:
+        """The committed files of a group: of a partition in a shuffle, of a producer task otherwise."""
+        exchange = self.graph.exchange(exchange_id)
+        if exchange.kind is ExchangeKind.SHUFFLE:
+            found = [f for manifest in self.manifests(exchange.producer) for f in manifest.of_partition(group)]
+        else:
+            tasks = self.stage(exchange.producer).tasks
+            manifest = tasks[group].manifest if group < len(tasks) else None
+            found = list(manifest.files) if manifest is not None else []
+        return [SourceFile(file.path, file.bytes) for file in found]
+
+
+Step = tuple[QueryState, tuple[Command, ...]]
+
+
+def transition(state: QueryState, event: MachineEvent) -> Step:
+    """The one door: what follows from an event. After an outcome only late output is discarded."""
+    if state.outcome is not None:
+        return state, (Discard(event.key),) if isinstance(event, TaskSucceeded) else ()
+    if isinstance(event, Started):
+        return _launch_ready(state)
+    if isinstance(event, TaskSucceeded):
+        return _on_success(state, event)
+    if isinstance(event, TaskErrored):
+        return _on_error(state, event)
+    if isinstance(event, OutputLost):
+        return _on_lost(state, event)
+    ended = replace(state, outcome="cancelled")
+    return ended, (End("cancelled", QueryCancelledError(event.reason)),)
+
+
+def _on_success(state: QueryState, event: TaskSucceeded) -> Step:
+    task = _task_of(state, event.key)
+    if task is None or task.manifest is not None or event.key.attempt > task.attempt:
+        return state, (Discard(event.key),)
+    if event.key.attempt != task.attempt and not state.graph.stage(event.key.stage).deterministic:
+        return state, (Discard(event.key),)
+    state = _with_task(state, event.key, replace(task, running=False, manifest=event.manifest))
+    last_stream = state.graph.head.streams and event.key.stage == _streaming_stage(state)
+    if event.key.stage == HEAD or (last_stream and state.stage(event.key.stage).done):
+        return replace(state, outcome="finished"), (End("finished"),)
+    return _launch_ready(state)
+
+
+def _on_error(state: QueryState, event: TaskErrored) -> Step:
+    task = _task_of(state, event.key)
+    if task is None or event.key.attempt != task.attempt or task.manifest is not None:
+        return state, (Discard(event.key),)
+    if not event.error.retryable or event.streamed or task.failures >= state.policy.retries:
+        return replace(state, outcome="failed"), (Discard(event.key), End("failed", event.error))
+    again = TaskState(attempt=task.attempt + 1, failures=task.failures + 1)
+    state, commands = _launch_ready(_with_task(state, event.key, again))
+    return state, (Discard(event.key), *commands)
+
+
+def _on_lost(state: QueryState, event: OutputLost) -> Step:
+    """Recompute what was lost. If that may give other rows, everything computed from it goes too (trap 19)."""
+    lost = {event.stage}
+    if not state.graph.stage(event.stage).deterministic:
+        for stage in state.graph.stages:
+            if any(state.graph.exchange(e).producer in lost for e in stage.inputs):
+                lost.add(stage.id)
+    commands: list[Command] = []
+    for stage_id in sorted(lost):
+        only = event.task if stage_id == event.stage else None
+        for index, task in enumerate(state.stage(stage_id).tasks):
+            if (only is not None and index != only) or (task.manifest is None and not task.running):
+                continue
+            key = TaskKey(state.query, stage_id, index, task.attempt)
+            commands.append(Discard(key))
+            state = _with_task(state, key, TaskState(attempt=task.attempt + 1, failures=task.failures))
+    state, launched = _launch_ready(state)
+    return state, (*commands, *launched)
+
+
+def _launch_ready(state: QueryState) -> Step:
+    """Start every task that is wanted, not running, and whose inputs are complete."""
+    commands: list[Command] = []
+    for stage in state.graph.stages:
+        if not _inputs_done(state, stage.inputs):
+            continue
+        first = not state.stage(stage.id).started
+        if first:
+            layout = _layout(state, stage)
+            fresh = StageState(layout, tuple(TaskState() for _ in layout))
+            state = replace(state, stages={**state.stages, stage.id: fresh})
+        state, launches = _launch_idle(state, stage.id)
+        if launches:
+            commands.append(RunTasks(stage.id, launches, first))
+    if not state.graph.head.streams and _inputs_done(state, state.graph.head.inputs):
+        first = not state.stage(HEAD).started
+        if first:
+            state = replace(state, stages={**state.stages, HEAD: StageState(((0,),), (TaskState(),))})
+        state, launches = _launch_idle(state, HEAD)
+        if launches:
+            commands.append(RunTasks(HEAD, launches, first))
+    return state, tuple(commands)
+
+
+def _launch_idle(state: QueryState, stage_id: StageId) -> tuple[QueryState, tuple[Launch, ...]]:
+    stage = state.stage(stage_id)
+    idle = [i for i, task in enumerate(stage.tasks) if task.manifest is None and not task.running]
+    launches = tuple(
+        Launch(TaskKey(state.query, stage_id, index, stage.tasks[index].attempt), stage.layout[index]) for index in idle
+    )
+    for launch in launches:
+        state = _with_task(state, launch.key, replace(stage.tasks[launch.key.task], running=True))
+    return state, launches
+
+
+def _layout(state: QueryState, stage: Stage) -> tuple[Partitions, ...]:
+    if not stage.mergeable or not state.policy.merge_small_partitions:
+        return one_task_per_partition(stage.task_count)
+    sizes = [0] * stage.task_count
+    for exchange_id in stage.inputs:
+        exchange = state.graph.exchange(exchange_id)
+        if exchange.kind is ExchangeKind.SHUFFLE:
+            each = bytes_per_partition(state.manifests(exchange.producer), exchange.partitions)
+            sizes = [a + b for a, b in zip(sizes, each, strict=True)]
+    return merge_small_partitions(sizes, state.policy.bytes_per_partition)
+
+
+def _inputs_done(state: QueryState, inputs: tuple[ExchangeId, ...]) -> bool:
+    return all(state.stage(state.graph.exchange(exchange).producer).done for exchange in inputs)
+
+
+def _streaming_stage(state: QueryState) -> StageId:
+    return state.graph.exchange(state.graph.head.inputs[0]).producer
+
+
+def _task_of(state: QueryState, key: TaskKey) -> TaskState | None:
+    tasks = state.stage(key.stage).tasks
+    return tasks[key.task] if key.task < len(tasks) else None
+
+
+def _with_task(state: QueryState, key: TaskKey, task: TaskState) -> QueryState:
+    stage = state.stage(key.stage)
+    tasks = (*stage.tasks[: key.task], task, *stage.tasks[key.task + 1 :])
+    return replace(state, stages={**state.stages, key.stage: replace(stage, tasks=tasks)})

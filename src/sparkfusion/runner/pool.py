@@ -1,0 +1,43 @@
+"""A bounded pool of threads for one query's tasks."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+
+
+class TaskPool:
+    """Runs submitted calls on at most `slots` threads, started as they are needed.
+
+    One pool for each query: a reader that stops reading holds its own query's slots and nobody else's. The threads
+    are daemons, so an abandoned query cannot keep the interpreter from exiting.
+    """
+
+    def __init__(self, slots: int, name: str) -> None:
+        self._slots = slots
+        self._name = name
+        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+
+    def submit(self, call: Callable[[], None]) -> None:
+        """Queue a call; it must not raise. Only the driver's thread submits."""
+        self._work.put(call)
+        if len(self._threads) < self._slots:
+            thread = threading.Thread(target=self._serve, name=f"{self._name}-{len(self._threads)}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def close(self, timeout: float) -> bool:
+        """Let queued calls run out, end the threads, wait for them; False if some are still busy after the timeout."""
+        for _ in self._threads:
+            self._work.put(None)
+        deadline = time.monotonic() + timeout
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def _serve(self) -> None:
+        while (call := self._work.get()) is not None:
+            call()

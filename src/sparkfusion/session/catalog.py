@@ -1,0 +1,142 @@
+"""The registering half of a session: tables, views and functions, all kept by DataFusion."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import datafusion
+from datafusion import SessionContext
+from datafusion.options import CsvReadOptions
+
+from sparkfusion.errors import UserError, clean_message
+from sparkfusion.session.frame import DataFrame
+from sparkfusion.session.verbs import call_datafusion
+
+if TYPE_CHECKING:
+    from sparkfusion.session.planner import Planner
+
+_CARRIED_CSV_OPTIONS = frozenset(
+    {
+        "has_header", "delimiter", "quote", "escape", "comment", "newlines_in_values", "schema",
+        "schema_infer_max_records", "file_extension", "table_partition_cols", "truncated_rows",
+    }
+)  # fmt: skip
+
+
+def _register(name: str) -> Callable[..., None]:
+    """A method that registers a table under its first argument; its errors name the table and the path."""
+    original = getattr(SessionContext, name)
+
+    @functools.wraps(original)
+    def method(self: CatalogMethods, table: str, source: Any, *args: Any, **kwargs: Any) -> None:
+        _check_exists(table, source)
+        inner = source.to_datafusion() if isinstance(source, DataFrame) else source
+        try:
+            original(self.context, table, inner, *args, **kwargs)
+        except Exception as error:
+            shown = f" from {str(source)!r}" if isinstance(source, str | PathLike) else ""
+            raise UserError(f"cannot register table {table!r}{shown}: {clean_message(error)}") from error
+        self._note_options(table, kwargs)
+
+    return method
+
+
+def _read(name: str) -> Callable[..., DataFrame]:
+    """A method that makes a DataFrame of files or rows."""
+    original = getattr(SessionContext, name)
+
+    @functools.wraps(original)
+    def method(self: CatalogMethods, *args: Any, **kwargs: Any) -> DataFrame:
+        return self._frame(call_datafusion(original, self.context, *args, **kwargs))
+
+    return method
+
+
+def _pass_on(name: str) -> Callable[..., Any]:
+    original = getattr(SessionContext, name)
+
+    @functools.wraps(original)
+    def method(self: CatalogMethods, *args: Any, **kwargs: Any) -> Any:
+        return call_datafusion(original, self.context, *args, **kwargs)
+
+    return method
+
+
+class CatalogMethods:
+    """Methods of Session that DataFusion's SessionContext has too, with the same names and arguments."""
+
+    context: SessionContext
+    _planner: Planner
+    _object_stores: list[tuple[str, Any, str | None]]
+
+    register_parquet = _register("register_parquet")
+    register_csv = _register("register_csv")
+    register_json = _register("register_json")
+    register_avro = _register("register_avro")
+    register_arrow = _register("register_arrow")
+    register_listing_table = _register("register_listing_table")
+    register_record_batches = _register("register_record_batches")
+    register_batch = _register("register_batch")
+    register_view = _register("register_view")
+    register_table = _register("register_table")
+    register_dataset = _register("register_dataset")
+
+    read_parquet = _read("read_parquet")
+    read_csv = _read("read_csv")
+    read_json = _read("read_json")
+    read_avro = _read("read_avro")
+    read_arrow = _read("read_arrow")
+    from_arrow = _read("from_arrow")
+    from_pandas = _read("from_pandas")
+    from_polars = _read("from_polars")
+    from_pydict = _read("from_pydict")
+    from_pylist = _read("from_pylist")
+    create_dataframe = _read("create_dataframe")
+
+    deregister_table = _pass_on("deregister_table")
+    table_exist = _pass_on("table_exist")
+    catalog = _pass_on("catalog")
+    register_udaf = _pass_on("register_udaf")
+    register_udwf = _pass_on("register_udwf")
+    deregister_udf = _pass_on("deregister_udf")
+    deregister_udaf = _pass_on("deregister_udaf")
+    deregister_udwf = _pass_on("deregister_udwf")
+
+    def register_udf(self, udf: datafusion.ScalarUDF) -> None:
+        """Register a scalar function. It travels inside plans: nothing has to be registered on workers."""
+        call_datafusion(self.context.register_udf, udf)
+
+    def register_object_store(self, schema: str, store: Any, host: str | None = None) -> None:
+        """Let this session's queries and tasks read URLs of a scheme."""
+        call_datafusion(self.context.register_object_store, schema, store, host)
+        self._object_stores.append((schema, store, host))
+
+    def _note_options(self, table: str, options: dict[str, Any]) -> None:
+        """Remember which of a table's scan options a plan's encoding would lose (trap 14)."""
+        lost = [name for name in ("file_compression_type",) if options.get(name) is not None]
+        chosen = options.get("options")
+        if isinstance(chosen, CsvReadOptions):
+            default = vars(CsvReadOptions())
+            lost += [n for n, v in vars(chosen).items() if n not in _CARRIED_CSV_OPTIONS and v != default.get(n)]
+        if lost:
+            self._planner.lossy_tables[table] = "option " + ", ".join(repr(name) for name in lost)
+        else:
+            self._planner.lossy_tables.pop(table, None)
+
+    def _frame(self, inner: datafusion.DataFrame) -> DataFrame:
+        return DataFrame(cast("Any", self), inner)
+
+
+def _check_exists(table: str, source: object) -> None:
+    """DataFusion takes a missing directory for an empty one; a user would look for the rows."""
+    if not isinstance(source, str | PathLike):
+        return
+    path = str(source)
+    if "://" in path or any(mark in path for mark in "*?["):
+        return
+    if not Path(path).exists():
+        raise UserError(f"cannot register table {table!r}: no file or directory at {path!r}")

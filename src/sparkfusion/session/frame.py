@@ -1,0 +1,238 @@
+"""DataFrame: a lazy query. Verbs build it up in DataFusion; actions plan it, distribute it and run it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal
+
+import datafusion
+import pyarrow as pa
+from datafusion.dataframe import DataFrameWriteOptions, ParquetWriterOptions
+
+from sparkfusion.observe.explain import render_explain
+from sparkfusion.plan.stage import Distribution
+from sparkfusion.session.query import RunningQuery
+from sparkfusion.session.round_trip import run_round_trip
+from sparkfusion.session.verbs import call_datafusion, frame_verb
+from sparkfusion.session.write import WriteTarget, write
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+    from sparkfusion.session.session import Session
+
+ExplainFormat = Literal["text", "json", "dot"]
+
+
+class DataFrame:
+    """A query over a session's tables, with the method names of datafusion-python. Nothing runs until an action."""
+
+    def __init__(self, session: Session, inner: datafusion.DataFrame) -> None:
+        self._session = session
+        self._inner = inner
+
+    def _with(self, inner: datafusion.DataFrame) -> DataFrame:
+        return DataFrame(self._session, inner)
+
+    # ---- verbs, by DataFusion
+
+    aggregate = frame_verb("aggregate")
+    alias = frame_verb("alias")
+    cast = frame_verb("cast")
+    describe = frame_verb("describe")
+    distinct = frame_verb("distinct")
+    distinct_on = frame_verb("distinct_on")
+    drop = frame_verb("drop")
+    except_all = frame_verb("except_all")
+    fill_nan = frame_verb("fill_nan")
+    fill_null = frame_verb("fill_null")
+    filter = frame_verb("filter")
+    head = frame_verb("head")
+    intersect = frame_verb("intersect")
+    join = frame_verb("join")
+    join_on = frame_verb("join_on")
+    limit = frame_verb("limit")
+    repartition = frame_verb("repartition")
+    repartition_by_hash = frame_verb("repartition_by_hash")
+    select = frame_verb("select")
+    select_exprs = frame_verb("select_exprs")
+    sort = frame_verb("sort")
+    sort_by = frame_verb("sort_by")
+    tail = frame_verb("tail")
+    union = frame_verb("union")
+    union_by_name = frame_verb("union_by_name")
+    union_distinct = frame_verb("union_distinct")
+    unnest_columns = frame_verb("unnest_columns")
+    window = frame_verb("window")
+    with_column = frame_verb("with_column")
+    with_column_renamed = frame_verb("with_column_renamed")
+    with_columns = frame_verb("with_columns")
+
+    def transform(self, func: Any, *args: Any) -> DataFrame:
+        """Apply a function DataFrame → DataFrame, so that verbs can be chained."""
+        result = func(self, *args)
+        if not isinstance(result, DataFrame):
+            raise TypeError(f"the function must return a DataFrame, not {type(result).__name__}")
+        return result
+
+    def cache(self) -> DataFrame:
+        """Run the query now and keep its rows in memory."""
+        return self._session.from_arrow(self.collect())
+
+    # ---- what it is
+
+    def schema(self) -> pa.Schema:
+        return self._inner.schema()
+
+    def to_datafusion(self) -> datafusion.DataFrame:
+        """The frame underneath; its own actions run on a single node."""
+        return self._inner
+
+    def logical_plan(self) -> datafusion.plan.LogicalPlan:
+        return self._inner.logical_plan()
+
+    def col(self, name: str) -> datafusion.Expr:
+        return self._inner.col(name)
+
+    column = col
+
+    def __getitem__(self, key: str | list[str] | tuple[str, ...]) -> DataFrame:
+        return self.select(key) if isinstance(key, str) else self.select(*key)
+
+    def distribution(self) -> Distribution:
+        """How the query would run: its stage graph, or the reason why it runs on a single node."""
+        return self._session.plan(self).distribution
+
+    # ---- actions
+
+    def stream(self) -> RunningQuery:
+        """Start the query; record batches come as they are made. Close it to stop early."""
+        return self._session.start(self)
+
+    def collect(self) -> pa.Table:
+        """Run the query and return all rows."""
+        return self.stream().read_all()
+
+    to_arrow = collect
+    to_arrow_table = collect
+
+    def to_pandas(self) -> pd.DataFrame:
+        return self.collect().to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        import polars as pl
+
+        frame = pl.from_arrow(self.collect())
+        return frame if isinstance(frame, pl.DataFrame) else frame.to_frame()
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        return self.collect().to_pylist()
+
+    def to_pydict(self) -> dict[str, list[Any]]:
+        return self.collect().to_pydict()
+
+    def count(self) -> int:
+        """The number of rows."""
+        counted = self.aggregate([], [datafusion.functions.count_star()])
+        return int(counted.collect().column(0)[0].as_py())
+
+    def show(self, num: int = 20) -> None:
+        """Print the first rows as a table."""
+        self._local(self.limit(num).collect()).show(num)
+
+    def _repr_html_(self) -> str:
+        return self._local(self.limit(100).collect())._repr_html_()
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{field.name}: {field.type}" for field in self.schema())
+        return f"DataFrame[{columns}]"
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows as an Arrow stream for any library that reads one; they flow while the query runs."""
+        running = self.stream()
+        reader = pa.RecordBatchReader.from_batches(running.schema, running)
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        with self.stream() as running:
+            yield from running
+
+    def explain(self, *, analyze: bool = False, format: ExplainFormat = "text") -> None:
+        """Print the stage tree; with `analyze`, run the query and print what each stage and operator did."""
+        print(self.explain_text(analyze=analyze, format=format))
+
+    def explain_text(self, *, analyze: bool = False, format: ExplainFormat = "text") -> str:
+        planned = self._session.plan(self)
+        if not analyze:
+            return render_explain(planned.distribution, self._single_node_text, format=format)
+        with self._session.start(self, planned) as running:
+            for _ in running:
+                pass
+            reports = running.reports()
+        return render_explain(planned.distribution, self._single_node_text, reports=reports, format=format)
+
+    def round_trip(self) -> pa.Table:
+        """Run the plan made for distribution whole in this process, after encoding and decoding it once.
+
+        The harness uses it to tell a loss of the wire format from an error of ours.
+        """
+        return run_round_trip(self._session.plan(self), self.schema())
+
+    # ---- writing
+
+    def write_parquet(
+        self,
+        path: str | PathLike[str],
+        compression: str | datafusion.dataframe.Compression | ParquetWriterOptions = "zstd",
+        compression_level: int | None = None,
+        *,
+        partition_by: Sequence[str] = (),
+        write_options: DataFrameWriteOptions | None = None,
+    ) -> int:
+        """Write the rows as Parquet: one file if the path has an extension, else a directory. Returns the row count."""
+        if write_options is not None or isinstance(compression, ParquetWriterOptions):
+            return self._write_single_node("write_parquet", path, compression, compression_level, write_options)
+        name = getattr(compression, "value", compression)
+        codec = name if compression_level is None else f"{name}({compression_level})"
+        options = {"format.compression": "zstd(3)" if codec == "zstd" else codec}
+        return write(self._session, self, WriteTarget("PARQUET", path, options, tuple(partition_by)))
+
+    def write_csv(
+        self,
+        path: str | PathLike[str],
+        with_header: bool = False,
+        *,
+        partition_by: Sequence[str] = (),
+        write_options: DataFrameWriteOptions | None = None,
+    ) -> int:
+        """Write the rows as CSV. Returns the row count."""
+        if write_options is not None:
+            return self._write_single_node("write_csv", path, with_header, write_options)
+        options = {"format.has_header": str(with_header).lower()}
+        return write(self._session, self, WriteTarget("CSV", path, options, tuple(partition_by)))
+
+    def write_json(
+        self,
+        path: str | PathLike[str],
+        *,
+        partition_by: Sequence[str] = (),
+        write_options: DataFrameWriteOptions | None = None,
+    ) -> int:
+        """Write the rows as newline-delimited JSON. Returns the row count."""
+        if write_options is not None:
+            return self._write_single_node("write_json", path, write_options)
+        return write(self._session, self, WriteTarget("JSON", path, {}, tuple(partition_by)))
+
+    def _write_single_node(self, method: str, *args: Any) -> int:
+        """DataFusion's own writer, for options that have no SQL form. It does not say how many rows it wrote."""
+        rows = self.count()
+        call_datafusion(getattr(self._inner, method), *args)
+        return rows
+
+    def _single_node_text(self) -> str:
+        return self._inner.execution_plan().display_indent()
+
+    def _local(self, rows: pa.Table) -> datafusion.DataFrame:
+        return self._session.context.from_arrow(rows)

@@ -1,0 +1,146 @@
+"""Planning a query for distribution: DataFusion plans under options that are safe to isolate, then the cut."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import datafusion
+from datafusion import SessionContext
+
+from sparkfusion import config
+from sparkfusion.errors import PlanTooLargeError, UserError, clean_message
+from sparkfusion.plan.distribute import ISOLATION_OPTIONS, distribute
+from sparkfusion.plan.gate import NotDistributableError, check_logical
+from sparkfusion.plan.schema import SchemaProbe
+from sparkfusion.plan.sizing import choose_partitions, scan_bytes
+from sparkfusion.plan.stage import Distribution, StageGraph
+from sparkfusion.plan.wire import PlanNode, decode
+from sparkfusion.session.config import SessionSettings
+from sparkfusion.session.spool import TableSpool
+from sparkfusion.worker.session import session_config
+
+_TARGET = "datafusion.execution.target_partitions"
+_MIN_SPLIT = "datafusion.optimizer.repartition_file_min_size"
+_TABLE_SCAN = re.compile(r"TableScan: (\S+)")
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A query after planning. `options` are the `datafusion.*` options it was planned with, for the workers.
+
+    Attributes:
+        plan: the whole plan as DataFusion made it for distribution, encoded; None where that was not possible.
+        seconds: all of planning. `cut_seconds`: our part of it.
+    """
+
+    distribution: Distribution
+    options: dict[str, str]
+    plan: bytes | None
+    seconds: float
+    cut_seconds: float = 0.0
+
+
+class Planner:
+    """Plans the queries of one session, one at a time; safe to call from several threads."""
+
+    def __init__(self, settings: SessionSettings, prepare: Callable[[SessionContext], None]) -> None:
+        self._settings = settings
+        self._prepare = prepare
+        self._lock = threading.Lock()
+        self._spool = TableSpool(settings.ours.text("store_dir"))
+        self._probe: SchemaProbe | None = None
+        self.lossy_tables: dict[str, str] = {}
+        self.volatile_functions: set[str] = set()
+
+    def close(self) -> None:
+        self._spool.close()
+
+    def plan(self, frame: datafusion.DataFrame) -> Planned:
+        """Decide how a query runs. Raises for queries that are wrong, never for those that cannot be distributed."""
+        started = time.perf_counter()
+        with self._lock:
+            attempt = _Attempt(self._settings.ours, self._settings.datafusion_options())
+            try:
+                graph = self._distribute(frame, attempt)
+            except NotDistributableError as refusal:
+                distribution = Distribution(reason=str(refusal))
+            else:
+                distribution = Distribution(graph)
+        seconds = time.perf_counter() - started
+        return Planned(distribution, attempt.options, attempt.encoded, seconds, attempt.cut_seconds)
+
+    def _distribute(self, frame: datafusion.DataFrame, attempt: _Attempt) -> StageGraph:
+        settings = attempt.settings
+        if not settings.flag("enabled"):
+            raise NotDistributableError("sparkfusion.enabled is false")
+        logical = frame.logical_plan()
+        text = logical.display_indent()
+        tables = dict.fromkeys(_TABLE_SCAN.findall(text))
+        check_logical(text, self.lossy_tables, tables)
+        upper = int(attempt.options[_TARGET])
+        root = self._physical(logical, attempt, upper)
+        scanned = scan_bytes(root)
+        wanted = choose_partitions(scanned, settings.integer("bytes_per_partition"), upper)
+        if wanted == 1:
+            raise NotDistributableError(_too_small(scanned, upper))
+        if wanted < upper:
+            root = self._physical(logical, attempt, wanted)
+        started = time.perf_counter()
+        self._spool.spool(root, settings.integer("memory_table_bytes"))
+        if self._probe is None:
+            self._probe = SchemaProbe(SessionContext(session_config(ISOLATION_OPTIONS)))
+        graph = distribute(root, self._probe, frozenset(self.volatile_functions))
+        _check_plan_size(graph, settings.integer("max_plan_bytes"), list(tables))
+        attempt.cut_seconds = time.perf_counter() - started
+        return graph
+
+    def _physical(self, logical: datafusion.LogicalPlan, attempt: _Attempt, partitions: int) -> PlanNode:
+        """DataFusion's physical plan of the query for so many partitions."""
+        min_split = min(int(attempt.base_options[_MIN_SPLIT]), attempt.settings.integer("bytes_per_partition"))
+        attempt.options = {
+            **attempt.base_options,
+            **ISOLATION_OPTIONS,
+            _TARGET: str(partitions),
+            _MIN_SPLIT: str(min_split),
+        }
+        context = SessionContext(session_config(attempt.options))
+        self._prepare(context)
+        try:
+            plan = context.create_dataframe_from_logical_plan(logical).execution_plan()
+        except Exception as error:
+            raise UserError(clean_message(error)) from error
+        try:
+            attempt.encoded = plan.to_bytes(context)
+        except Exception as error:
+            raise NotDistributableError(f"the plan cannot be encoded: {clean_message(error)}") from None
+        return decode(attempt.encoded)
+
+
+class _Attempt:
+    """What one call of `plan` gathers on its way."""
+
+    def __init__(self, settings: config.Settings, options: dict[str, str]) -> None:
+        self.settings = settings
+        self.base_options = options
+        self.options = options
+        self.encoded: bytes | None = None
+        self.cut_seconds = 0.0
+
+
+def _too_small(scanned: int, upper: int) -> str:
+    if upper == 1:
+        return f"{_TARGET} is 1"
+    return f"it reads {scanned:,} bytes, less than two tasks are worth (sparkfusion.bytes_per_partition)"
+
+
+def _check_plan_size(graph: StageGraph, limit: int, tables: list[str]) -> None:
+    largest = max(len(stage.plan) for stage in graph.stages)
+    if largest > limit:
+        raise PlanTooLargeError(
+            f"the plan over {', '.join(tables) or 'this query'} takes {largest:,} bytes, more than {limit:,}",
+            hint="write in-memory tables to Parquet and register those, or raise sparkfusion.max_plan_bytes",
+        )

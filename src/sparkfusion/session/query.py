@@ -1,0 +1,113 @@
+"""A running query: its rows as they come, and the handle to watch and stop it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from types import TracebackType
+
+import pyarrow as pa
+
+from sparkfusion.errors import QueryCancelledError, classify
+from sparkfusion.ids import QueryId
+from sparkfusion.observe.events import QueryFailed, QueryFinished, Subscriber
+from sparkfusion.plan.stage import Head
+from sparkfusion.runner.base import RunningJob
+from sparkfusion.worker.task import TaskReport
+
+
+class RunningQuery(Iterator[pa.RecordBatch]):
+    """Record batches of a query, in the order they come. Closing it early stops the query; leaving a `with` does too.
+
+    One thread iterates; `cancel` may be called by any.
+    """
+
+    def __init__(self, query: QueryId, schema: pa.Schema, job: RunningJob, head: Head, emit: Subscriber) -> None:
+        self.id = query
+        self.schema = schema
+        self.rows = 0
+        self._job = job
+        self._emit = emit
+        self._skip = head.skip
+        self._left = head.fetch
+        self._started = time.perf_counter()
+        self._over = False
+
+    def __next__(self) -> pa.RecordBatch:
+        while not self._over:
+            if self._left == 0:
+                self._end()
+                break
+            frame = self._next_frame()
+            if frame is None:
+                self._end()
+                break
+            batch = self._window(frame)
+            if batch.num_rows:
+                self.rows += batch.num_rows
+                return conform(batch, self.schema)
+        raise StopIteration
+
+    def cancel(self) -> None:
+        """Stop the query; whoever iterates gets a `QueryCancelledError`."""
+        self._job.cancel()
+
+    def close(self) -> None:
+        """Stop the query if it still runs, and remove everything it made. Idempotent."""
+        if not self._over:
+            self._over = True
+            self._emit(QueryFailed(self.id, "the stream was closed before its end", cancelled=True))
+        self._job.close()
+
+    def reports(self) -> list[TaskReport]:
+        return self._job.reports()
+
+    def read_all(self) -> pa.Table:
+        with self:
+            return pa.Table.from_batches(list(self), schema=self.schema)
+
+    def __enter__(self) -> RunningQuery:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if not self._over:
+            self.close()
+
+    def _next_frame(self) -> pa.RecordBatch | None:
+        try:
+            return self._job.next_frame()
+        except BaseException as error:
+            cancelled = isinstance(error, QueryCancelledError | KeyboardInterrupt)
+            self._over = True
+            self._emit(QueryFailed(self.id, str(error), cancelled=cancelled))
+            self._job.close()
+            if isinstance(error, Exception):
+                raise classify(error) from error
+            raise
+
+    def _window(self, frame: pa.RecordBatch) -> pa.RecordBatch:
+        if self._skip:
+            dropped = min(self._skip, frame.num_rows)
+            self._skip -= dropped
+            frame = frame.slice(dropped)
+        if self._left is not None:
+            frame = frame.slice(0, self._left)
+            self._left -= frame.num_rows
+        return frame
+
+    def _end(self) -> None:
+        self._over = True
+        self._job.close()
+        self._emit(QueryFinished(self.id, self.rows, time.perf_counter() - self._started))
+
+
+def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch under the schema the frame promised: same types, its own nullability and metadata."""
+    if batch.schema.equals(schema, check_metadata=True) or len(schema) == 0:
+        return batch
+    return pa.RecordBatch.from_arrays(batch.columns, schema=schema)

@@ -1,0 +1,30 @@
+"""The harness's middle leg: the plan made for distribution, through the wire format once, run whole in one process."""
+
+from __future__ import annotations
+
+import tempfile
+
+import pyarrow as pa
+from datafusion.plan import ExecutionPlan
+
+from sparkfusion import config
+from sparkfusion.errors import UserError
+from sparkfusion.exchange.store import PREFIX
+from sparkfusion.plan.wire import decode, encode, partition_count
+from sparkfusion.plan.wire.build import coalesce
+from sparkfusion.session.planner import Planned
+from sparkfusion.session.query import conform
+from sparkfusion.worker.session import task_context
+
+
+def run_round_trip(planned: Planned, schema: pa.Schema) -> pa.Table:
+    if planned.plan is None:
+        raise UserError(f"the query has no encoded plan: {planned.distribution.reason}")
+    root = decode(planned.plan)
+    if partition_count(root) > 1:
+        root = coalesce(root)
+    with tempfile.TemporaryDirectory(prefix=f"{PREFIX}round-trip-") as spill:
+        context = task_context(planned.options, memory_limit=config.machine_memory() // 2, spill_directory=spill)
+        decoded = ExecutionPlan.from_bytes(context, encode(root))
+        batches = [conform(frame.to_pyarrow(), schema) for frame in context.execute(decoded, 0)]
+    return pa.Table.from_batches(batches, schema=schema)

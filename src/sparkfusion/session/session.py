@@ -1,0 +1,167 @@
+"""Session: tables, functions and settings of one user, and the way queries get from SQL to a runner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any
+
+import datafusion
+import pyarrow as pa
+from datafusion import SessionContext
+
+from sparkfusion import config
+from sparkfusion.errors import UserError
+from sparkfusion.ids import new_query_id
+from sparkfusion.observe.events import Event, QueryPlanned, Subscriber
+from sparkfusion.plan.stage import Head
+from sparkfusion.plan.wire.check import check_wire_format
+from sparkfusion.runner.base import QueryJob, Runner
+from sparkfusion.session.catalog import CatalogMethods
+from sparkfusion.session.config import SessionSettings
+from sparkfusion.session.frame import DataFrame
+from sparkfusion.session.planner import Planned, Planner
+from sparkfusion.session.query import RunningQuery
+from sparkfusion.session.single_node import SingleNodeJob
+from sparkfusion.session.statements import (
+    ExplainQuery,
+    ResetOption,
+    SetOption,
+    ShowOption,
+    Statement,
+    lossy_external_table,
+    parse_statement,
+)
+from sparkfusion.session.verbs import call_datafusion
+
+
+class Session(CatalogMethods):
+    """A user's session. Close it, or use it in a `with`, to stop its queries and remove what it keeps on disk.
+
+    `sql` and the `register_*` and `from_*` methods have the names and arguments of datafusion-python's SessionContext.
+    """
+
+    def __init__(self, runner: Runner, settings: Mapping[str, object] | None = None) -> None:
+        check_wire_format()
+        self.context = SessionContext(datafusion.SessionConfig().with_information_schema(enabled=True))
+        self.config = SessionSettings(self.context, config.Settings())
+        self._runner = runner
+        self._subscribers: list[Subscriber] = []
+        self._object_stores: list[tuple[str, Any, str | None]] = []
+        for name, value in (settings or {}).items():
+            self.config[name] = value
+        self._planner = Planner(self.config, self._prepare)
+
+    # ---- queries
+
+    def sql(self, query: str, param_values: Mapping[str, Any] | None = None, **named_params: Any) -> DataFrame:
+        """A query or statement. Queries are lazy; DDL and SET take effect at once.
+
+        `$name` in the text is replaced by a value of `param_values`; `{name}` by a value of `named_params`, which may
+        be a DataFrame.
+        """
+        statement = parse_statement(query)
+        if statement is not None:
+            return self._answer(statement)
+        lossy = lossy_external_table(query)
+        unwrapped = {
+            name: value.to_datafusion() if isinstance(value, DataFrame) else value for name, value in named_params.items()
+        }
+        values = dict(param_values) if param_values is not None else None
+        inner = call_datafusion(self.context.sql, query, param_values=values, **unwrapped)
+        if lossy is not None:
+            self._planner.lossy_tables[lossy[0]] = lossy[1]
+        return DataFrame(self, inner)
+
+    def table(self, name: str) -> DataFrame:
+        return DataFrame(self, call_datafusion(self.context.table, name))
+
+    def plan(self, frame: DataFrame) -> Planned:
+        """Plan a query without running it."""
+        return self._planner.plan(frame.to_datafusion())
+
+    def start(self, frame: DataFrame, planned: Planned | None = None) -> RunningQuery:
+        """Plan a query and start it. Used by the actions of DataFrame."""
+        query = new_query_id()
+        if planned is None:
+            planned = self.plan(frame)
+        graph = planned.distribution.graph
+        stages, tasks = (len(graph.stages), graph.task_count) if graph is not None else (0, 0)
+        self._emit(QueryPlanned(query, stages, tasks, planned.distribution.reason, planned.seconds))
+        if graph is None:
+            single = call_datafusion(SingleNodeJob, frame.to_datafusion())
+            return RunningQuery(query, frame.schema(), single, Head(()), self._emit)
+        settings = self.config.ours.copy()
+        job = QueryJob(query, graph, settings, planned.options, self._emit, self._prepare)
+        return RunningQuery(query, frame.schema(), self._runner.start(job), graph.head, self._emit)
+
+    def _answer(self, statement: Statement) -> DataFrame:
+        if isinstance(statement, SetOption):
+            self.config[statement.name] = statement.value
+            return DataFrame(self, self.context.empty_table())
+        if isinstance(statement, ResetOption):
+            del self.config[statement.name]
+            return DataFrame(self, self.context.empty_table())
+        if isinstance(statement, ShowOption):
+            shown = self.config.as_table()
+            if statement.name is not None:
+                value = self.config[statement.name]
+                shown = pa.table({"name": [statement.name], "value": [value]})
+            return DataFrame(self, self.context.from_arrow(shown.sort_by("name")))
+        assert isinstance(statement, ExplainQuery)
+        return self._explain(statement)
+
+    def _explain(self, statement: ExplainQuery) -> DataFrame:
+        """DataFusion's EXPLAIN, with the stage tree as one more row."""
+        frame = self.sql(statement.query)
+        rows = {"plan_type": ["distributed_plan"], "plan": [frame.explain_text(analyze=statement.analyze)]}
+        if not statement.analyze:
+            single = self.context.sql(f"EXPLAIN FORMAT INDENT {statement.query}").to_pydict()
+            rows = {name: [*single[name], *values] for name, values in rows.items()}
+        return DataFrame(self, self.context.from_arrow(pa.table(rows)))
+
+    # ---- events and life
+
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        """Call `subscriber` with every event of this session's queries; the result ends that."""
+        self._subscribers.append(subscriber)
+        return lambda: self._subscribers.remove(subscriber)
+
+    def _emit(self, event: Event) -> None:
+        for subscriber in tuple(self._subscribers):
+            subscriber(event)
+
+    def close(self) -> None:
+        """Stop the session's queries and remove everything it made. Idempotent."""
+        self._runner.close()
+        self._planner.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _prepare(self, context: SessionContext) -> None:
+        """Give a context what cannot travel as data."""
+        for scheme, store, host in self._object_stores:
+            context.register_object_store(scheme, store, host)
+
+
+def connect(target: str | None = None, *, config: Mapping[str, object] | None = None) -> Session:
+    """Open a session.
+
+    Args:
+        target: where tasks run. None or "local": in this process.
+        config: settings by their full names, `datafusion.*` and `sparkfusion.*`.
+    """
+    from sparkfusion.runner.local import LocalRunner
+
+    if target not in (None, "local"):
+        raise UserError(
+            f"cannot connect to {target!r}",
+            hint='this version runs queries in the current process: connect() or connect("local")',
+        )
+    return Session(LocalRunner(), config)

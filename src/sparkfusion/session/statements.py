@@ -1,0 +1,96 @@
+"""Statements that the session answers itself, or has to look at before DataFusion does."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_NAME = r"[A-Za-z_][\w.]*"
+_SET = re.compile(rf"^\s*SET\s+(?:VARIABLE\s+)?({_NAME})\s*(?:=|\bTO\b)\s*(.+?)\s*;?\s*$", re.IGNORECASE | re.DOTALL)
+_SHOW = re.compile(rf"^\s*SHOW\s+({_NAME})\s*;?\s*$", re.IGNORECASE)
+_SHOW_ALL = re.compile(r"^\s*SHOW\s+ALL\s*;?\s*$", re.IGNORECASE)
+_RESET = re.compile(rf"^\s*RESET\s+({_NAME})\s*;?\s*$", re.IGNORECASE)
+_EXPLAIN = re.compile(r"^\s*EXPLAIN\s+(?!VERBOSE\b|FORMAT\b)(?:(ANALYZE)\s+(?!VERBOSE\b|FORMAT\b))?(.+)$", re.IGNORECASE | re.DOTALL)
+_EXTERNAL = re.compile(
+    r"^\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:UNBOUNDED\s+)?EXTERNAL\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?"
+    r"(?P<name>[\w.\"]+).*?\bSTORED\s+AS\s+(?P<format>\w+)(?P<rest>.*)$",
+    re.IGNORECASE | re.DOTALL,
+)
+_OPTION = re.compile(r"'([^']+)'\s+'?([^',)]*)'?")
+
+_CARRIED_OPTIONS = {"has_header", "delimiter", "quote", "escape", "comment", "newlines_in_values", "truncated_rows"}
+_PLANNING_OPTIONS = {"schema_infer_max_rec"}
+
+
+@dataclass(frozen=True)
+class SetOption:
+    name: str
+    value: str
+
+
+@dataclass(frozen=True)
+class ShowOption:
+    """`SHOW name`; no name means `SHOW ALL`."""
+
+    name: str | None
+
+
+@dataclass(frozen=True)
+class ResetOption:
+    name: str
+
+
+@dataclass(frozen=True)
+class ExplainQuery:
+    query: str
+    analyze: bool
+
+
+Statement = SetOption | ShowOption | ResetOption | ExplainQuery
+
+
+def parse_statement(sql: str) -> Statement | None:
+    """The statement if it is one of ours; None if DataFusion should have it as it is.
+
+    >>> parse_statement("SET sparkfusion.slots = 4")
+    SetOption(name='sparkfusion.slots', value='4')
+    >>> parse_statement("select 1") is None
+    True
+    """
+    if found := _SET.match(sql):
+        return SetOption(found[1].lower(), _unquoted(found[2]))
+    if _SHOW_ALL.match(sql):
+        return ShowOption(None)
+    if (found := _SHOW.match(sql)) and found[1].lower().startswith("sparkfusion."):
+        return ShowOption(found[1].lower())
+    if (found := _RESET.match(sql)) and found[1].lower().startswith("sparkfusion."):
+        return ResetOption(found[1].lower())
+    if found := _EXPLAIN.match(sql):
+        return ExplainQuery(found[2], analyze=found[1] is not None)
+    return None
+
+
+def lossy_external_table(sql: str) -> tuple[str, str] | None:
+    """For CREATE EXTERNAL TABLE: the table's name and the options that a plan's encoding would lose; None if none is.
+
+    >>> lossy_external_table("create external table t stored as csv location 'x' options ('format.null_regex' 'NA')")
+    ('t', "option 'format.null_regex'")
+    """
+    found = _EXTERNAL.match(sql)
+    if found is None or found["format"].upper() not in ("CSV", "JSON"):
+        return None
+    options_at = re.search(r"\bOPTIONS\s*\(", found["rest"], re.IGNORECASE)
+    options = _OPTION.findall(found["rest"][options_at.end() :]) if options_at else []
+    lost = [name for name, _ in options if not _is_carried(name, found["format"].upper())]
+    if not lost:
+        return None
+    return found["name"].replace('"', ""), "option " + ", ".join(repr(name) for name in lost)
+
+
+def _is_carried(option: str, file_format: str) -> bool:
+    name = option.lower().removeprefix("format.")
+    return name in _PLANNING_OPTIONS or (file_format == "CSV" and name in _CARRIED_OPTIONS)
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] == "'" else text

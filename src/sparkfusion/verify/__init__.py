@@ -1,0 +1,25 @@
+"""Prove that a query gives the same answer distributed as on a single node.
+
+`assert_distributed_eq(session, sql)` for tests, `verify_query` and `Report` for many queries.
+"""
+
+from sparkfusion.verify.compare import Comparison, Difference, compare_tables
+from sparkfusion.verify.harness import assert_distributed_eq, verify_query
+from sparkfusion.verify.options import CompareOptions
+from sparkfusion.verify.order import OrderKey
+from sparkfusion.verify.report import Report
+from sparkfusion.verify.result import Leg, Outcome, VerifyResult
+
+__all__ = [
+    "CompareOptions",
+    "Comparison",
+    "Difference",
+    "Leg",
+    "OrderKey",
+    "Outcome",
+    "Report",
+    "VerifyResult",
+    "assert_distributed_eq",
+    "compare_tables",
+    "verify_query",
+]

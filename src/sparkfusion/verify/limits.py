@@ -1,0 +1,209 @@
+"""LIMIT without a total order: which rows an answer must hold, and which it may choose from.
+
+Used only when the plain comparison failed. The rows that the limit cuts from are computed on a single node from the
+logical plan with that limit taken out; rows tied on the sort keys at a border of the limit are the free choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import isfinite
+
+import pyarrow as pa
+from datafusion import DataFrame, LogicalPlan, SessionContext, col
+from datafusion import expr as df_expr
+
+from sparkfusion.verify.compare import Comparison, Difference, match_rows
+from sparkfusion.verify.encode import encode_column, plain
+from sparkfusion.verify.options import CompareOptions
+from sparkfusion.verify.order import rank_values, wrapped
+from sparkfusion.verify.pairing import Closeness
+
+_PASSES_ROWS = (df_expr.Projection, df_expr.SubqueryAlias, df_expr.Sort)
+"""Nodes that give each input row once, so that a limit below them still decides which rows come out."""
+_KEY = "__sort_key_{}"
+
+
+@dataclass(frozen=True)
+class LimitNode:
+    """A LIMIT in a logical plan, with the nodes above it up to the top of the plan (outermost first)."""
+
+    plan: LogicalPlan
+    above: tuple[LogicalPlan, ...]
+
+    @property
+    def input(self) -> LogicalPlan:
+        return self.plan.inputs()[0]
+
+
+@dataclass(frozen=True)
+class LimitChoice:
+    """What a limit leaves open: `must` rows are in every right answer, the others come out of `may`."""
+
+    must: pa.Table
+    may: pa.Table
+
+    def is_open(self, options: CompareOptions) -> bool:
+        """Whether two right answers can differ. A choice among equal rows is none."""
+        if self.may.num_rows < 2 or self.may.num_columns == 0:
+            return False
+        first = _take(self.may, [0] * self.may.num_rows)
+        same = match_rows(first, self.may, options)
+        return bool(same.missing or same.extra)
+
+
+def outermost_limit(plan: LogicalPlan) -> LimitNode | None:
+    """The limit that decides which rows come out of the plan, if nothing but projections and sorts is above it."""
+    above: list[LogicalPlan] = []
+    while isinstance(plan.to_variant(), _PASSES_ROWS):
+        above.append(plan)
+        plan = plan.inputs()[0]
+    return LimitNode(plan, tuple(above)) if isinstance(plan.to_variant(), df_expr.Limit) else None
+
+
+def inner_limits(plan: LogicalPlan) -> Iterator[LimitNode]:
+    """All limits below `plan`, except those inside subquery expressions, which no plan node gives access to."""
+    for child in plan.inputs():
+        if isinstance(child.to_variant(), df_expr.Limit):
+            yield LimitNode(child, ())
+        yield from inner_limits(child)
+
+
+def limit_choice(limit: LimitNode, context: SessionContext, options: CompareOptions) -> LimitChoice:
+    """Run the limit's input on a single node and divide its rows. Raises ValueError where that cannot be decided."""
+    skip, fetch = _bounds(limit.plan.to_variant())
+    frame, keys = _unlimited(limit, context)
+    table = frame.to_arrow_table()
+    width = table.num_columns - len(keys)
+    rows = table.select(list(range(width)))
+    order, group_starts = _tie_groups(table, width, keys, options)
+    stop = table.num_rows if fetch is None else min(skip + fetch, table.num_rows)
+    must: list[int] = []
+    may: list[int] = []
+    for start, end in zip(group_starts, [*group_starts[1:], table.num_rows], strict=True):
+        if skip <= start and end <= stop:
+            must += order[start:end]
+        elif start < stop and end > skip:
+            may += order[start:end]
+    return LimitChoice(_take(rows, must), _take(rows, may))
+
+
+def compare_limited(choice: LimitChoice, answer: pa.Table, expected_rows: int, options: CompareOptions) -> Comparison:
+    """Judge an answer by containment: the right number of rows, every `must` row, the rest out of `may`."""
+    if answer.num_rows != expected_rows:
+        text = f"expected {expected_rows} rows, got {answer.num_rows}"
+        return Comparison((Difference("row count", text),))
+    if answer.num_columns == 0:
+        return Comparison()
+    found = match_rows(choice.must, answer, options)
+    rest = _take(answer, [row for row, count in found.extra for _ in range(count)])
+    outside = match_rows(choice.may, rest, options)
+    differences = found.missing_differences(choice.must, options.max_differences)
+    differences += outside.extra_differences(rest, options.max_differences)
+    note = f"{rest.num_rows} rows were taken from {choice.may.num_rows} that are tied at the border of the LIMIT"
+    return Comparison(
+        tuple(differences),
+        found.missing_count,
+        outside.extra_count,
+        found.tolerated + outside.tolerated,
+        max(found.worst, outside.worst),
+        (note,),
+    )
+
+
+def _bounds(node: df_expr.Limit) -> tuple[int, int | None]:
+    skip, fetch = _number(node.skip()), _number(node.fetch())
+    return skip or 0, fetch
+
+
+def _number(raw: object) -> int | None:
+    if raw is None:
+        return None
+    expression = wrapped(raw)
+    if not isinstance(expression.to_variant(), df_expr.Literal):
+        raise ValueError(f"LIMIT {expression.canonical_name()} is not a plain number")
+    value = expression.python_value()
+    return None if value is None else int(value)
+
+
+def _unlimited(limit: LimitNode, context: SessionContext) -> tuple[DataFrame, list[df_expr.SortExpr]]:
+    """The rows that the limit chooses from, with the sort keys it chooses by as extra columns at the end."""
+    below: list[LogicalPlan] = []
+    plan = limit.input
+    while isinstance(plan.to_variant(), (df_expr.Projection, df_expr.SubqueryAlias)):
+        below.append(plan)
+        plan = plan.inputs()[0]
+    variant = plan.to_variant()
+    if isinstance(variant, df_expr.Sort):
+        keys = variant.sort_exprs()
+    else:
+        keys, plan, below = [], limit.input, []
+    frame = context.create_dataframe_from_logical_plan(plan)
+    names = [_KEY.format(i) for i in range(len(keys))]
+    for name, key in zip(names, keys, strict=True):
+        frame = frame.with_column(name, wrapped(key.expr()))
+    for node in reversed([*limit.above, *below]):
+        variant = node.to_variant()
+        if isinstance(variant, df_expr.Projection):
+            frame = frame.select(*(wrapped(raw) for raw in variant.projections()), *(col(name) for name in names))
+        elif isinstance(variant, df_expr.SubqueryAlias):
+            frame = frame.alias(variant.alias())
+    return frame, keys
+
+
+def _tie_groups(
+    table: pa.Table, width: int, keys: Sequence[df_expr.SortExpr], options: CompareOptions
+) -> tuple[list[int], list[int]]:
+    """Rows in sort order, and where each group of tied rows starts. Without keys all rows are tied."""
+    count = table.num_rows
+    if count == 0:
+        return [], []
+    row_keys: list[tuple[int, ...]] = [()] * count
+    settled = [False] * count
+    for position, key in enumerate(keys):
+        values = pa.concat_arrays([plain(chunk) for chunk in table.column(width + position).chunks])
+        ranks = rank_values(values, ascending=key.ascending(), nulls_first=key.nulls_first())
+        if ranks is None:
+            raise ValueError(f"no order known for the sort key {key.expr().canonical_name()} of type {values.type}")
+        merged, noisy = _merge_close(ranks, values, options)
+        for row in range(count):
+            if not settled[row]:
+                row_keys[row] += (merged[row],)
+                settled[row] = noisy[row]
+    order = sorted(range(count), key=row_keys.__getitem__)
+    starts = [0] + [at for at in range(1, count) if row_keys[order[at]] != row_keys[order[at - 1]]]
+    return order, starts
+
+
+def _merge_close(ranks: list[int], values: pa.Array, options: CompareOptions) -> tuple[list[int], list[bool]]:
+    """Give neighbouring floats within tolerance one rank, and say which rows that concerns.
+
+    Where last digits decided the order, later sort keys decided nothing: such rows are tied.
+    """
+    floats = encode_column([values], options).floats
+    noisy = [False] * len(ranks)
+    if floats is None:
+        return ranks, noisy
+    close = Closeness((floats.relative_tolerance,), options.absolute_tolerance)
+    finite = [value is not None and isfinite(value) for value in values.to_pylist()]
+    merged = list(ranks)
+    by_rank = sorted((row for row in range(len(ranks)) if finite[row]), key=ranks.__getitem__)
+    for previous, row in pairwise(by_rank):
+        if close(floats.values[row], floats.values[previous]):
+            merged[row] = merged[previous]
+    exact: dict[int, set[int]] = {}
+    for row, rank in enumerate(ranks):
+        exact.setdefault(merged[row], set()).add(rank)
+    return merged, [len(exact[rank]) > 1 for rank in merged]
+
+
+def _take(table: pa.Table, rows: Sequence[int]) -> pa.Table:
+    """Rows by position."""
+    if table.num_columns == 0 or not rows:
+        return table.slice(0, len(rows))
+    try:
+        return table.take(pa.array(rows, pa.int64()))
+    except pa.ArrowNotImplementedError:  # string and binary views
+        return pa.concat_tables([table.slice(row, 1) for row in rows]).combine_chunks()

@@ -1,0 +1,53 @@
+"""What travels to a worker and back. Plain data: picklable, comparable, without a live object in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sparkfusion.exchange.manifest import Manifest
+from sparkfusion.ids import TaskKey
+
+
+@dataclass(frozen=True)
+class TaskSpec:
+    """Everything one attempt needs.
+
+    Attributes:
+        plan: the isolated plan, encoded by DataFusion.
+        outputs: how many partitions the plan's root has: a shuffle's partitions, else 1.
+        options: every `datafusion.*` option of the session that planned it (D9).
+        memory_limit: bytes before DataFusion spills.
+        spill_directory: where it spills to; removed by whoever made it.
+        trust_python: whether Python functions inside the plan may be unpickled (D10).
+    """
+
+    key: TaskKey
+    plan: bytes
+    outputs: int
+    options: Mapping[str, str]
+    memory_limit: int
+    spill_directory: str
+    trust_python: bool = True
+
+
+@dataclass(frozen=True)
+class OperatorMetrics:
+    """What one operator of one task did. `depth` is its place in the plan's tree."""
+
+    name: str
+    depth: int
+    rows: int | None
+    compute_seconds: float | None
+    spilled_bytes: int
+
+
+@dataclass(frozen=True)
+class TaskReport:
+    """What a finished attempt says of itself."""
+
+    key: TaskKey
+    manifest: Manifest
+    rows: int
+    seconds: float
+    operators: tuple[OperatorMetrics, ...] = field(default=(), compare=False)
