@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from sparkfusion.errors import UserError
@@ -38,6 +39,12 @@ SETTINGS: tuple[Setting, ...] = (
         16 * MIB,
         "How much scanned data makes one task worth it. 1 forces distribution, whatever the size.",
         minimum=1,
+    ),
+    Setting(
+        "sparkfusion.broadcast_bytes",
+        "bytes",
+        8 * MIB,
+        "A join's build side up to this estimated size goes whole to every task, instead of both sides being shuffled.",
     ),
     Setting("sparkfusion.slots", "int", 0, "Tasks that run at the same time. 0: one for each CPU core."),
     Setting(
@@ -73,7 +80,9 @@ SETTINGS: tuple[Setting, ...] = (
         "Frames that wait between a running producer and its reader before the producer has to wait.",
         minimum=1,
     ),
-    Setting("sparkfusion.task_retries", "int", 3, "How often a task is tried again after an external or internal error."),
+    Setting(
+        "sparkfusion.task_retries", "int", 3, "How often a task is tried again after an external or internal error."
+    ),
     Setting(
         "sparkfusion.merge_small_partitions",
         "bool",
@@ -192,6 +201,7 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
+@cache
 def machine_memory() -> int:
     """Bytes of memory this process may use: the machine's, or its control group's limit where that is lower."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -78,7 +78,7 @@ def run() -> int:
 
 def _explanation(error: Exception) -> str:
     found = error if isinstance(error, SparkfusionError) else classify(error)
-    text = str(found)
+    text = "\n  ".join([str(found), *getattr(error, "__notes__", ())])
     if isinstance(found, InternalError) and found.hint is None:
         text += "\n  hint: --debug shows where this happened"
     return text

@@ -42,17 +42,24 @@ def _setting(text: str) -> tuple[str, str]:
 
 def source_options(command: Command) -> Command:
     """-c and --file: where statements come from."""
-    command = click.option("-c", "--command", "text", metavar="SQL", help="Statements to run, separated by ';'.")(
-        command
-    )
-    return click.option(
+    command = click.option(
         "-f", "--file", metavar="FILE", help="A file of statements, separated by ';'. '-' reads standard input."
     )(command)
+    return click.option("-c", "--command", "text", metavar="SQL", help="Statements to run, separated by ';'.")(command)
 
 
 def session_options(command: Command) -> Command:
     """--table and --set."""
     command = click.option(
+        "-s",
+        "--set",
+        "settings",
+        metavar="KEY=VALUE",
+        multiple=True,
+        callback=_settings,
+        help="A setting of sparkfusion.* or datafusion.*; may be repeated.",
+    )(command)
+    return click.option(
         "-t",
         "--table",
         "tables",
@@ -61,15 +68,6 @@ def session_options(command: Command) -> Command:
         callback=_tables,
         help="A table made of a file or a directory; may be repeated. The format is told by the file names, or by "
         f"NAME=FORMAT:PATH with one of {', '.join(FORMATS)}.",
-    )(command)
-    return click.option(
-        "-s",
-        "--set",
-        "settings",
-        metavar="KEY=VALUE",
-        multiple=True,
-        callback=_settings,
-        help="A setting of sparkfusion.* or datafusion.*; may be repeated.",
     )(command)
 
 

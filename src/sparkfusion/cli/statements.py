@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 # What may hold a semicolon. An unterminated one runs to the end: DataFusion's own message is better than ours.
@@ -55,6 +57,17 @@ def split(script: str) -> list[Statement]:
     if start is not None:
         found.append(_statement(script, start, len(script)))
     return found
+
+
+@contextmanager
+def located(current: Statement, statements: list[Statement]) -> Iterator[None]:
+    """Let an error tell which of several statements it comes from."""
+    try:
+        yield
+    except Exception as error:
+        if len(statements) > 1:
+            error.add_note(f"in the statement that begins at line {current.line}")
+        raise
 
 
 def _statement(script: str, start: int, end: int) -> Statement:

@@ -15,8 +15,8 @@ class ChannelClosedError(Exception):
 class Channel:
     """Frames wait here for the reader, at most `capacity` of them; a producer beyond that waits.
 
-    Any number of producer threads, one reader. `close` (by the reader) and `finish` wake and end all producers. `finish` (by the
-    coordinator) tells the reader that no more comes; with an error, the reader raises it at once.
+    Any number of producer threads, one reader. `close` (by the reader) wakes and ends all producers. `finish` (by
+    the coordinator) does too, and tells the reader that no more comes; with an error, the reader raises it at once.
     """
 
     def __init__(self, capacity: int) -> None:

@@ -44,7 +44,7 @@ class LocalStore:
 
     @property
     def directory(self) -> Path:
-        """The part on disk; spills go here too."""
+        """The part on disk."""
         return self._disk
 
     def has_memory(self) -> bool:
@@ -55,11 +55,6 @@ class LocalStore:
         """The private directory of one attempt, created on first use."""
         base = self._memory if in_memory and self._memory is not None else self._disk
         made = base / f"{key.stage}-{key.task}-{key.attempt}"
-        made.mkdir(exist_ok=True)
-        return made
-
-    def spill_directory(self, key: TaskKey) -> Path:
-        made = self._disk / f"spill-{key.stage}-{key.task}-{key.attempt}"
         made.mkdir(exist_ok=True)
         return made
 
@@ -77,7 +72,6 @@ class LocalStore:
             if base is self._memory and gone.exists():
                 self.took(-sum(file.stat().st_size for file in gone.iterdir()))
             shutil.rmtree(gone, ignore_errors=True)
-        shutil.rmtree(self._disk / f"spill-{key.stage}-{key.task}-{key.attempt}", ignore_errors=True)
 
     def close(self) -> None:
         """Remove everything. Idempotent; called when the query has ended in any way."""

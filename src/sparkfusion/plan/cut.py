@@ -6,7 +6,7 @@ collected-left join a broadcast, each replaced by an exchange source. What is le
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -101,13 +101,11 @@ class _Cutter:
             keys=tuple(_key_name(key) for key in hashing.hash_expr),
         )
         self._key_types[exchange] = self._types_of(hashing.hash_expr, node.repartition.input, described.arrow)
-        node.CopyFrom(
-            exchange_source(exchange, hashing.partition_count, described.encoded, len(described.arrow))
-        )
+        node.CopyFrom(exchange_source(exchange, hashing.partition_count, described.encoded, len(described.arrow)))
 
     def _gather_input(self, node: PlanNode) -> None:
         child = body(node).input
-        if partition_count(child) == 1 or exchange_of(child) is not None and self._is_gathered(child):
+        if partition_count(child) == 1 or (exchange_of(child) is not None and self._is_gathered(child)):
             return
         if kind(node) == "coalesce_partitions" and node.coalesce_partitions.HasField("fetch"):
             child.CopyFrom(local_limit(child, node.coalesce_partitions.fetch))
@@ -141,9 +139,7 @@ class _Cutter:
         keys: tuple[str, ...] = (),
     ) -> ExchangeId:
         number = len(self.stages) + 1
-        self.exchanges.append(
-            Exchange(number, kind, number, partitions, tuple(described.arrow.names), keys)
-        )
+        self.exchanges.append(Exchange(number, kind, number, partitions, tuple(described.arrow.names), keys))
         self.stages.append(
             Stage(
                 id=number,
@@ -189,7 +185,7 @@ class _Cutter:
         partitioned = children(node)[1:] if collects_left(node) else children(node)
         return [each for child in partitioned for each in self._shuffles_below(child)]
 
-    def _types_of(self, keys: list[pb.Expr], node: PlanNode, schema: pa.Schema) -> tuple[pa.DataType, ...]:
+    def _types_of(self, keys: Sequence[pb.Expr], node: PlanNode, schema: pa.Schema) -> tuple[pa.DataType, ...]:
         if all(key.WhichOneof("kind") == "column" for key in keys):
             return tuple(schema.field(key.column.index).type for key in keys)
         projected = pb.PlanNode()

@@ -7,7 +7,15 @@ from sparkfusion.plan.wire import PlanNode, body, children, encode, file_scan_co
 from sparkfusion.plan.wire.tree import FILE_SCANS
 
 _VOLATILE_FUNCTIONS = ("random", "uuid")
-_REPEATABLE = FILE_SCANS | {"projection", "filter", "coalesce_batches", "cooperative", "memory_scan", "placeholder_row", "empty"}
+_REPEATABLE = FILE_SCANS | {
+    "projection",
+    "filter",
+    "coalesce_batches",
+    "cooperative",
+    "memory_scan",
+    "placeholder_row",
+    "empty",
+}
 _SMALL_SCAN_BYTES = 1024 * 1024
 
 

@@ -11,7 +11,17 @@ from sparkfusion.plan.joins import collects_left
 from sparkfusion.plan.sources import Binding, bind, exchange_of
 from sparkfusion.plan.stage import Stage
 from sparkfusion.plan.void import void
-from sparkfusion.plan.wire import PlanNode, body, children, copy_of, decode, encode, file_scan_conf, kind, partition_count
+from sparkfusion.plan.wire import (
+    PlanNode,
+    body,
+    children,
+    copy_of,
+    decode,
+    encode,
+    file_scan_conf,
+    kind,
+    partition_count,
+)
 from sparkfusion.plan.wire.build import coalesce, local_limit, union
 
 Partitions = tuple[int, ...]

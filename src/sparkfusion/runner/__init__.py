@@ -1,1 +1,1 @@
-"""Who hosts the tasks. The machine decides, the driver carries out, a task host runs; only the host differs by runner."""
+"""Who hosts the tasks: the machine decides, the driver carries out, and only the task host differs by runner."""

@@ -79,9 +79,7 @@ class QueryDriver:
 
     def succeeded(self, report: TaskReport) -> None:
         self._reports[(report.key.stage, report.key.task)] = report
-        self._job.emit(
-            TaskFinished(self._job.query, report.key, report.rows, report.manifest.bytes, report.seconds)
-        )
+        self._job.emit(TaskFinished(self._job.query, report.key, report.rows, report.manifest.bytes, report.seconds))
         self._inbox.put(TaskSucceeded(report.key, report.manifest))
 
     def failed(self, key: TaskKey, error: SparkfusionError, *, streamed: bool) -> None:

@@ -120,7 +120,7 @@ class LocalJob:
             outputs=outputs,
             options=self._job.options,
             memory_limit=settings.resolved_task_memory() * alone,
-            spill_directory=str(self._store.spill_directory(key)),
+            spill_directory=settings.text("store_dir"),
         )
 
 

@@ -128,10 +128,12 @@ class DataFrame:
         return frame if isinstance(frame, pl.DataFrame) else frame.to_frame()
 
     def to_pylist(self) -> list[dict[str, Any]]:
-        return self.collect().to_pylist()
+        rows: list[dict[str, Any]] = self.collect().to_pylist()
+        return rows
 
     def to_pydict(self) -> dict[str, list[Any]]:
-        return self.collect().to_pydict()
+        columns: dict[str, list[Any]] = self.collect().to_pydict()
+        return columns
 
     def count(self) -> int:
         """The number of rows."""
@@ -194,7 +196,7 @@ class DataFrame:
         """Write the rows as Parquet: one file if the path has an extension, else a directory. Returns the row count."""
         if write_options is not None or isinstance(compression, ParquetWriterOptions):
             return self._write_single_node("write_parquet", path, compression, compression_level, write_options)
-        name = getattr(compression, "value", compression)
+        name = compression if isinstance(compression, str) else str(compression.value)
         codec = name if compression_level is None else f"{name}({compression_level})"
         options = {"format.compression": "zstd(3)" if codec == "zstd" else codec}
         return write(self._session, self, WriteTarget("PARQUET", path, options, tuple(partition_by)))

@@ -25,6 +25,9 @@ from sparkfusion.worker.session import session_config
 
 _TARGET = "datafusion.execution.target_partitions"
 _MIN_SPLIT = "datafusion.optimizer.repartition_file_min_size"
+_BROADCAST = "datafusion.optimizer.hash_join_single_partition_threshold"
+_BROADCAST_ROWS = "datafusion.optimizer.hash_join_single_partition_threshold_rows"
+_BYTES_PER_ROW = 16  # a guess for build sides whose size DataFusion cannot tell
 _TABLE_SCAN = re.compile(r"TableScan: (\S+)")
 
 
@@ -100,13 +103,7 @@ class Planner:
 
     def _physical(self, logical: datafusion.LogicalPlan, attempt: _Attempt, partitions: int) -> PlanNode:
         """DataFusion's physical plan of the query for so many partitions."""
-        min_split = min(int(attempt.base_options[_MIN_SPLIT]), attempt.settings.integer("bytes_per_partition"))
-        attempt.options = {
-            **attempt.base_options,
-            **ISOLATION_OPTIONS,
-            _TARGET: str(partitions),
-            _MIN_SPLIT: str(min_split),
-        }
+        attempt.options = attempt.base_options | _size_options(attempt) | ISOLATION_OPTIONS | {_TARGET: str(partitions)}
         context = SessionContext(session_config(attempt.options))
         self._prepare(context)
         try:
@@ -129,6 +126,17 @@ class _Attempt:
         self.options = options
         self.encoded: bytes | None = None
         self.cut_seconds = 0.0
+
+
+def _size_options(attempt: _Attempt) -> dict[str, str]:
+    """DataFusion's own thresholds, moved to what distribution makes worth it; a user's wider ones stay."""
+    settings, options = attempt.settings, attempt.base_options
+    broadcast = settings.integer("broadcast_bytes")
+    return {
+        _MIN_SPLIT: str(min(int(options[_MIN_SPLIT]), settings.integer("bytes_per_partition"))),
+        _BROADCAST: str(max(int(options[_BROADCAST]), broadcast)),
+        _BROADCAST_ROWS: str(max(int(options[_BROADCAST_ROWS]), broadcast // _BYTES_PER_ROW)),
+    }
 
 
 def _too_small(scanned: int, upper: int) -> str:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
-
 import pyarrow as pa
 from datafusion.plan import ExecutionPlan
 
 from sparkfusion import config
 from sparkfusion.errors import UserError
-from sparkfusion.exchange.store import PREFIX
 from sparkfusion.plan.wire import decode, encode, partition_count
 from sparkfusion.plan.wire.build import coalesce
 from sparkfusion.session.planner import Planned
@@ -23,8 +20,7 @@ def run_round_trip(planned: Planned, schema: pa.Schema) -> pa.Table:
     root = decode(planned.plan)
     if partition_count(root) > 1:
         root = coalesce(root)
-    with tempfile.TemporaryDirectory(prefix=f"{PREFIX}round-trip-") as spill:
-        context = task_context(planned.options, memory_limit=config.machine_memory() // 2, spill_directory=spill)
-        decoded = ExecutionPlan.from_bytes(context, encode(root))
-        batches = [conform(frame.to_pyarrow(), schema) for frame in context.execute(decoded, 0)]
+    context = task_context(planned.options, memory_limit=config.machine_memory() // 2)
+    decoded = ExecutionPlan.from_bytes(context, encode(root))
+    batches = [conform(frame.to_pyarrow(), schema) for frame in context.execute(decoded, 0)]
     return pa.Table.from_batches(batches, schema=schema)

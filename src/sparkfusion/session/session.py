@@ -32,7 +32,7 @@ from sparkfusion.session.statements import (
     lossy_external_table,
     parse_statement,
 )
-from sparkfusion.session.verbs import call_datafusion
+from sparkfusion.session.verbs import call_datafusion, unwrap
 
 
 class Session(CatalogMethods):
@@ -64,9 +64,7 @@ class Session(CatalogMethods):
         if statement is not None:
             return self._answer(statement)
         lossy = lossy_external_table(query)
-        unwrapped = {
-            name: value.to_datafusion() if isinstance(value, DataFrame) else value for name, value in named_params.items()
-        }
+        unwrapped = {name: unwrap(value) for name, value in named_params.items()}
         values = dict(param_values) if param_values is not None else None
         inner = call_datafusion(self.context.sql, query, param_values=values, **unwrapped)
         if lossy is not None:

@@ -10,7 +10,9 @@ _SET = re.compile(rf"^\s*SET\s+(?:VARIABLE\s+)?({_NAME})\s*(?:=|\bTO\b)\s*(.+?)\
 _SHOW = re.compile(rf"^\s*SHOW\s+({_NAME})\s*;?\s*$", re.IGNORECASE)
 _SHOW_ALL = re.compile(r"^\s*SHOW\s+ALL\s*;?\s*$", re.IGNORECASE)
 _RESET = re.compile(rf"^\s*RESET\s+({_NAME})\s*;?\s*$", re.IGNORECASE)
-_EXPLAIN = re.compile(r"^\s*EXPLAIN\s+(?!VERBOSE\b|FORMAT\b)(?:(ANALYZE)\s+(?!VERBOSE\b|FORMAT\b))?(.+)$", re.IGNORECASE | re.DOTALL)
+_EXPLAIN = re.compile(
+    r"^\s*EXPLAIN\s+(?!VERBOSE\b|FORMAT\b)(?:(ANALYZE)\s+(?!VERBOSE\b|FORMAT\b))?(.+)$", re.IGNORECASE | re.DOTALL
+)
 _EXTERNAL = re.compile(
     r"^\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:UNBOUNDED\s+)?EXTERNAL\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?"
     r"(?P<name>[\w.\"]+).*?\bSTORED\s+AS\s+(?P<format>\w+)(?P<rest>.*)$",

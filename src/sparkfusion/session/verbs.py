@@ -1,4 +1,4 @@
-"""DataFrame verbs that are DataFusion's own: the arguments go down as they are, the resulting frame comes back wrapped."""
+"""DataFrame verbs that are DataFusion's own: arguments go down as they are, the resulting frame comes back wrapped."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def frame_verb(name: str) -> Callable[..., DataFrame]:
 
     @functools.wraps(original)
     def verb(self: DataFrame, *args: Any, **kwargs: Any) -> DataFrame:
-        made = call_datafusion(original, self.to_datafusion(), *map(_unwrap, args), **_unwrap_values(kwargs))
+        made = call_datafusion(original, self.to_datafusion(), *map(unwrap, args), **_unwrap_values(kwargs))
         return self._with(made)
 
     return verb
@@ -38,10 +38,11 @@ def call_datafusion(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         raise UserError(clean_message(error)) from error
 
 
-def _unwrap(value: Any) -> Any:
+def unwrap(value: Any) -> Any:
+    """The DataFusion frame inside one of ours; anything else as it is."""
     to_datafusion = getattr(value, "to_datafusion", None)
     return value if to_datafusion is None else to_datafusion()
 
 
 def _unwrap_values(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: _unwrap(value) for name, value in values.items()}
+    return {name: unwrap(value) for name, value in values.items()}

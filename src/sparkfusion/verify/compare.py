@@ -9,7 +9,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sparkfusion.verify.encode import EncodedColumn, FloatColumn, Floats, encode_column
+from sparkfusion.verify.encode import EncodedColumn, FloatColumn, Floats, encode_column, nullable
 from sparkfusion.verify.options import CompareOptions
 from sparkfusion.verify.order import OrderKey, order_violation
 from sparkfusion.verify.pairing import Closeness, pair
@@ -107,7 +107,7 @@ def schema_differences(expected: pa.Schema, actual: pa.Schema, options: CompareO
     for position, (left, right) in enumerate(zip(expected, actual, strict=True)):
         if left.name != right.name:
             found.append(f"column {position} is named {right.name!r}, expected {left.name!r}")
-        if _nullable(left.type) != _nullable(right.type):
+        if nullable(left.type) != nullable(right.type):
             found.append(f"column {left.name!r} has type {right.type}, expected {left.type}")
     if options.check_nullability:
         found += nullability_notes(expected, actual)
@@ -119,28 +119,12 @@ def nullability_notes(expected: pa.Schema, actual: pa.Schema) -> tuple[str, ...]
     return tuple(
         f"column {left.name!r} has another nullability: {_nullability(right)}, expected {_nullability(left)}"
         for left, right in zip(expected, actual, strict=False)
-        if _nullable(left.type) == _nullable(right.type)
-        and (left.nullable != right.nullable or left.type != right.type)
+        if nullable(left.type) == nullable(right.type) and (left.nullable != right.nullable or left.type != right.type)
     )
 
 
 def _nullability(field: pa.Field) -> str:
     return f"{field.type}{'' if field.nullable else ' not null'}"
-
-
-def _nullable(kind: pa.DataType) -> pa.DataType:
-    """The type with every nested field nullable, so that equality looks at types only."""
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(child.name, _nullable(child.type)) for child in kind])
-    if pa.types.is_map(kind):
-        return pa.map_(_nullable(kind.key_type), _nullable(kind.item_type))
-    if pa.types.is_fixed_size_list(kind):
-        return pa.list_(_nullable(kind.value_type), kind.list_size)
-    if pa.types.is_large_list(kind):
-        return pa.large_list(_nullable(kind.value_type))
-    if pa.types.is_list(kind):
-        return pa.list_(_nullable(kind.value_type))
-    return kind
 
 
 @dataclass

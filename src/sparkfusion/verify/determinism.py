@@ -85,8 +85,8 @@ def reason_in_answers(
     This finds what no plan shows: window functions over ties, volatile Python functions.
     """
     for change in OTHER_PARTITIONINGS:
-        context = SessionContext(SessionConfig({**settings, **change}))
         try:
+            context = SessionContext(SessionConfig({**settings, **change}))
             again = context.create_dataframe_from_logical_plan(plan).to_arrow_table()
         except Exception:  # not runnable outside its session, so it proves nothing
             return None

@@ -42,7 +42,10 @@ class EncodedColumn:
 
 def encode_column(chunks: Sequence[pa.Array], options: CompareOptions) -> EncodedColumn:
     """Encode one column, given as the chunks of both answers. Called by `compare` for each column."""
-    array = _concat([plain(chunk) for chunk in chunks])
+    arrays = [plain(chunk) for chunk in chunks]
+    if len({str(array.type) for array in arrays}) > 1:
+        arrays = [array.cast(nullable(array.type)) for array in arrays]
+    array = _concat(arrays)
     if pa.types.is_floating(array.type):
         return _encode_floats(array, chunks[0].type, options)
     if not _is_flat(array.type):
@@ -68,6 +71,21 @@ def plain(array: pa.Array) -> pa.Array:
     if pa.types.is_float16(kind):
         return array.cast(pa.float32())
     return array
+
+
+def nullable(kind: pa.DataType) -> pa.DataType:
+    """The type with every nested field nullable, so that equality looks at types only."""
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(child.name, nullable(child.type)) for child in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(nullable(kind.key_type), nullable(kind.item_type))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(nullable(kind.value_type), kind.list_size)
+    if pa.types.is_large_list(kind):
+        return pa.large_list(nullable(kind.value_type))
+    if pa.types.is_list(kind):
+        return pa.list_(nullable(kind.value_type))
+    return kind
 
 
 def _concat(arrays: Sequence[pa.Array]) -> pa.Array:

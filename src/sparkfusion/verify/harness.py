@@ -26,7 +26,7 @@ from sparkfusion.verify.judge import Judge, Verdict
 from sparkfusion.verify.options import CompareOptions
 from sparkfusion.verify.reproducer import write_reproducer
 from sparkfusion.verify.result import Leg, LegName, Outcome, VerifyResult
-from sparkfusion.verify.subject import VerifiableFrame, VerifiableSession, context_of, settings_of
+from sparkfusion.verify.subject import VerifiableFrame, VerifiableSession, context_of, datafusion_settings_of
 
 
 def verify_query(
@@ -44,7 +44,7 @@ def verify_query(
         session: where the query runs; its settings decide how it is distributed.
         query: SQL, or a DataFrame of the session.
         name: a short name for reports and for the reproducer's directory.
-        params: parameters of the SQL text.
+        params: values for `$name` in the SQL text.
         options: how strictly answers are compared.
         reproducer_dir: where a failure writes its reproducer; without it nothing is written.
     """
@@ -52,7 +52,7 @@ def verify_query(
     frame: VerifiableFrame | None
     if isinstance(query, str):
         text = query
-        frame, error = _plan(session, query, params or {})
+        frame, error = _plan(session, query, params)
     else:
         text, frame, error = _plan_as_text(query), query, None
     if frame is None:
@@ -107,9 +107,9 @@ def _hint(result: VerifyResult, expect_error: bool) -> str | None:
 
 
 def _plan(
-    session: VerifiableSession, sql: str, params: Mapping[str, Any]
+    session: VerifiableSession, sql: str, params: Mapping[str, Any] | None
 ) -> tuple[VerifiableFrame | None, SparkfusionError | None]:
-    leg, frame = _timed("distributed", lambda: session.sql(sql, **params))
+    leg, frame = _timed("distributed", lambda: session.sql(sql, params))
     return frame, leg.error
 
 
@@ -144,7 +144,7 @@ def _verify_frame(
         round_trip, _ = _timed("round trip", frame.round_trip)
     with Evidence(session) as evidence:
         distributed, _ = _timed("distributed", frame.collect) if planned.error is None else (planned, None)
-        if distribution.distributed:
+        if distribution.distributed and distributed.error is None:
             evidence.wait()
     legs = (single, round_trip, distributed)
     base = VerifyResult(
@@ -159,7 +159,7 @@ def _verify_frame(
         frame.to_datafusion().logical_plan(),
         context_of(session) or SessionContext(),
         options,
-        {name: value for name, value in settings_of(session).items() if name.startswith("datafusion.")},
+        lambda: datafusion_settings_of(session),
     )
     return _compared(base, judge, distribution, evidence)
 

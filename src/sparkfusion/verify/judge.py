@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -36,7 +36,7 @@ class Judge:
     plan: LogicalPlan
     context: SessionContext
     options: CompareOptions
-    settings: Mapping[str, str] = field(default_factory=dict)
+    settings: Callable[[], Mapping[str, str]] = dict
 
     def judge(self, answer: pa.Table) -> Verdict:
         order = self._order
@@ -89,5 +89,5 @@ class Judge:
     @cached_property
     def _instability(self) -> str | None:
         if self._limit is None:
-            return reason_in_answers(self.plan, self.settings, self.reference, self.options)
-        return reason_in_answers(self._limit.input, self.settings, None, self.options)
+            return reason_in_answers(self.plan, self.settings(), self.reference, self.options)
+        return reason_in_answers(self._limit.input, self.settings(), None, self.options)

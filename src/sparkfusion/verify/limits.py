@@ -122,7 +122,7 @@ def _number(raw: object) -> int | None:
     if raw is None:
         return None
     expression = wrapped(raw)
-    if not isinstance(expression.to_variant(), df_expr.Literal):
+    if expression.variant_name() != "Literal":
         raise ValueError(f"LIMIT {expression.canonical_name()} is not a plain number")
     value = expression.python_value()
     return None if value is None else int(value)

@@ -95,10 +95,10 @@ def wrapped(expression: object) -> df_expr.Expr:
 
 def _position(raw: object, names: Sequence[str]) -> int | None:
     expression = wrapped(raw)
-    variant = expression.to_variant()
-    if isinstance(variant, df_expr.Alias):
-        return _position(variant.expr(), names)
-    name = variant.qualified_name() if isinstance(variant, df_expr.Column) else expression.schema_name()
+    kind = expression.variant_name()  # `to_variant` refuses some kinds, such as functions
+    if kind == "Alias":
+        return _position(expression.to_variant().expr(), names)
+    name = expression.to_variant().qualified_name() if kind == "Column" else expression.schema_name()
     return names.index(name) if names.count(name) == 1 else None
 
 
@@ -140,7 +140,7 @@ def rank_values(values: pa.Array, *, ascending: bool, nulls_first: bool) -> list
     if pa.types.is_null(values.type):
         return [0] * len(values)
     try:
-        dense = pc.rank(values, sort_keys="ascending", null_placement="at_end", tiebreaker="dense")
+        dense = pc.rank(values, sort_keys="ascending", tiebreaker="dense")
     except pa.ArrowNotImplementedError:
         return None
     # Arrow ranks NaN last among the numbers, which is DataFusion's "largest".

@@ -23,7 +23,7 @@ def write_reproducer(directory: Path, session: VerifiableSession, frame: Verifia
     """Write a new directory below `directory`, readable by its owner only, and return it.
 
     It holds `query.sql`, `stages.json`, `explain.txt`, `config.json`, `comparison.txt` and each leg's answer as an
-    Arrow IPC file. A part that cannot be made is written as the reason why not, so a reproducer never hides the failure.
+    Arrow IPC file. An explain that fails is written as its error, so a reproducer never hides the failure behind it.
     """
     directory.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(prefix=f"{_slug(result)}-", dir=directory))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 import datafusion
 import pyarrow as pa
@@ -12,7 +12,6 @@ from sparkfusion.observe.events import Subscriber
 from sparkfusion.plan.stage import Distribution
 
 
-@runtime_checkable
 class VerifiableFrame(Protocol):
     """A lazy query that can be run in three ways."""
 
@@ -34,7 +33,7 @@ class VerifiableSession(Protocol):
     otherwise a fresh one is, which knows no object stores of the session.
     """
 
-    def sql(self, query: str, /, **params: Any) -> Any: ...
+    def sql(self, query: str, param_values: Mapping[str, Any] | None = None, /) -> Any: ...
 
     def subscribe(self, subscriber: Subscriber, /) -> Callable[[], None]: ...
 
@@ -54,3 +53,10 @@ def settings_of(session: VerifiableSession) -> dict[str, str]:
         return {str(name): str(session.config[name]) for name in session.config}
     except (TypeError, KeyError, AttributeError):
         return {}
+
+
+def datafusion_settings_of(session: VerifiableSession) -> dict[str, str]:
+    """The settings that DataFusion's own `SessionConfig` takes."""
+    runtime = "datafusion.runtime."  # limits of memory and disk, not options of planning or execution
+    listed = settings_of(session).items()
+    return {name: value for name, value in listed if name.startswith("datafusion.") and not name.startswith(runtime)}

@@ -12,7 +12,7 @@ class CancelToken:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._cancelled = False
-        self._on_cancel: Callable[[], None] | None = None
+        self._on_cancel: Callable[[], object] | None = None
 
     @property
     def cancelled(self) -> bool:
@@ -24,7 +24,7 @@ class CancelToken:
             if self._on_cancel is not None:
                 self._on_cancel()
 
-    def watch(self, on_cancel: Callable[[], None] | None) -> None:
+    def watch(self, on_cancel: Callable[[], object] | None) -> None:
         """Call this on cancel, at once if that has happened already; None ends the watch."""
         with self._lock:
             self._on_cancel = on_cancel

@@ -53,7 +53,9 @@ def run_task(spec: TaskSpec, sink: Sink, cancel: CancelToken, prepare: PrepareCo
     return TaskReport(spec.key, manifest, rows, time.perf_counter() - started, operator_metrics(plan))
 
 
-async def _drain_all(context: SessionContext, plan: ExecutionPlan, outputs: int, sink: Sink, cancel: CancelToken) -> int:
+async def _drain_all(
+    context: SessionContext, plan: ExecutionPlan, outputs: int, sink: Sink, cancel: CancelToken
+) -> int:
     """Drain every output partition concurrently; a shuffle's repartition would otherwise buffer the others."""
     loop = asyncio.get_running_loop()
     work = asyncio.gather(*(_drain(context, plan, partition, sink) for partition in range(outputs)))

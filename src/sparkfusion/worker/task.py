@@ -18,7 +18,7 @@ class TaskSpec:
         outputs: how many partitions the plan's root has: a shuffle's partitions, else 1.
         options: every `datafusion.*` option of the session that planned it (D9).
         memory_limit: bytes before DataFusion spills.
-        spill_directory: where it spills to; removed by whoever made it.
+        spill_directory: where it spills to; empty for the system's temporary directory.
         trust_python: whether Python functions inside the plan may be unpickled (D10).
     """
 

@@ -9,6 +9,7 @@ import click
 from sparkfusion.cli.options import open_session, read_statements, session_options, source_options
 from sparkfusion.cli.output import destination
 from sparkfusion.cli.progress_line import progress_line
+from sparkfusion.cli.statements import located
 from sparkfusion.cli.tables import Table
 
 ExplainFormat = Literal["text", "json", "dot"]
@@ -53,9 +54,9 @@ def explain(
         progress_line(session) as line,
     ):
         for statement in statements:
-            frame = session.sql(statement.sql)
             if analyze:
                 line.start()
-            shown = frame.explain_text(analyze=analyze, format=form)
+            with located(statement, statements):
+                shown = session.sql(statement.sql).explain_text(analyze=analyze, format=form)
             line.stop()
             out.write(shown.rstrip("\n") + "\n")

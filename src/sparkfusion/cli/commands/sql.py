@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from itertools import chain, islice
 from typing import TYPE_CHECKING, TextIO
 
 import click
@@ -12,6 +12,7 @@ import pyarrow as pa
 from sparkfusion.cli.options import open_session, read_statements, session_options, source_options
 from sparkfusion.cli.output import OUTPUT_FORMATS, OutputFormat, destination, write
 from sparkfusion.cli.progress_line import ProgressLine, progress_line
+from sparkfusion.cli.statements import located
 from sparkfusion.cli.tables import Table
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ def sql(
         progress_line(session) as line,
     ):
         for statement in statements:
-            rows = _run(session, statement.sql, line, out, form, max_rows)
+            with located(statement, statements):
+                rows = _run(session, statement.sql, line, out, form, max_rows)
             out.flush()
             if timing:
                 click.echo(_timing(line, rows), err=True)
@@ -76,21 +78,27 @@ def _run(session: Session, query: str, line: ProgressLine, out: TextIO, form: Ou
     line.start()
     try:
         with session.sql(query).stream() as stream:
-            batches: Iterable[pa.RecordBatch] = stream
-            if form != "table" and out is sys.stdout and out.isatty():
-                batches = _after(line, batches)
+            batches: Iterator[pa.RecordBatch] = stream
             if form == "table":
-                return write(stream.schema, batches, out, form, max_rows=max_rows)
-            return write(stream.schema, batches, out, form)
+                batches = _then_stop(line, batches)
+            elif out.isatty():
+                batches = _stop_before_rows(line, batches)
+            return write(stream.schema, batches, out, form, max_rows=max_rows)
     finally:
         line.stop()
 
 
-def _after(line: ProgressLine, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows and the progress line would share one terminal: the line ends where rows begin."""
-    for batch in batches:
-        line.stop()
-        yield batch
+def _then_stop(line: ProgressLine, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """A table is printed when all rows are here: the line stays until then."""
+    yield from batches
+    line.stop()
+
+
+def _stop_before_rows(line: ProgressLine, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows and the line would share one terminal: wait for the first rows, before even the header is written."""
+    first = list(islice(batches, 1))
+    line.stop()
+    return chain(first, batches)
 
 
 def _timing(line: ProgressLine, rows: int) -> str:

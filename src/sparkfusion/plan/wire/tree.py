@@ -95,7 +95,7 @@ def partition_count(node: pb.PlanNode) -> int:
     if name == "memory_scan":
         return max(1, len(node.memory_scan.partitions))
     if name in ("empty", "placeholder_row"):
-        return max(1, body(node).partitions)
+        return max(1, int(body(node).partitions))
     if name == "repartition":
         return _partitioning_count(node.repartition.partitioning)
     if name in ("coalesce_partitions", "sort_preserving_merge", "global_limit") or name in SINKS:
