@@ -38,12 +38,10 @@ class Application(click.Group):
         except BrokenPipeError:
             _discard_output()
             ctx.exit(0)
-        except (KeyboardInterrupt, QueryCancelledError, click.Abort) as error:
-            _report(error, "cancelled", debug=ctx.params["debug"])
-            ctx.exit(CANCELLED)
-        except Exception as error:
-            _report(error, _explanation(error), debug=ctx.params["debug"])
-            ctx.exit(FAILED)
+        except (Exception, KeyboardInterrupt) as error:
+            cancelled = _is_cancellation(error)
+            _report(error, "cancelled" if cancelled else _explanation(error), debug=ctx.params["debug"])
+            ctx.exit(CANCELLED if cancelled else FAILED)
 
 
 @click.group(cls=Application, context_settings={"help_option_names": ["-h", "--help"]})
@@ -74,6 +72,16 @@ def run() -> int:
     except KeyboardInterrupt:
         return CANCELLED
     return 0
+
+
+def _is_cancellation(error: BaseException) -> bool:
+    """Ctrl-C while DataFusion plans comes out as a SystemError that the KeyboardInterrupt is only the cause of."""
+    found: BaseException | None = error
+    while found is not None:
+        if isinstance(found, KeyboardInterrupt | QueryCancelledError | click.Abort):
+            return True
+        found = found.__cause__ or found.__context__
+    return False
 
 
 def _explanation(error: Exception) -> str:

@@ -45,7 +45,7 @@ def render_explain(
 
 def _head_lines(graph: StageGraph, metrics: dict[StageId, StageMetrics]) -> list[str]:
     head = graph.head
-    title = f"distributed: {len(graph.stages)} stages, {graph.task_count} tasks"
+    title = f"distributed: {_count(len(graph.stages), 'stage')}, {_count(graph.task_count, 'task')}"
     if head.streams:
         window = f", skip={head.skip}" if head.skip else ""
         window += f", fetch={head.fetch}" if head.fetch is not None else ""
@@ -60,8 +60,7 @@ def _stage_lines(stage: Stage, graph: StageGraph, metrics: StageMetrics | None) 
     out = exchange.kind.value
     if exchange.keys:
         out += f" by [{', '.join(exchange.keys)}] into {exchange.partitions}"
-    tasks = f"{stage.task_count} task{'s' if stage.task_count > 1 else ''}"
-    lines = [f"┌ Stage {stage.id} ── {tasks} ── {out}{_summary(metrics)}"]
+    lines = [f"┌ Stage {stage.id} ── {_count(stage.task_count, 'task')} ── {out}{_summary(metrics)}"]
     lines += [f"│   {line}" for line in _operator_lines(stage.plan, graph, metrics)]
     leaves = task_leaves(stage)
     for task, files in enumerate(leaves[:_SHOWN_TASKS]):
@@ -81,12 +80,17 @@ def _operator_lines(plan: bytes, graph: StageGraph, metrics: StageMetrics | None
     return [line + _operator_summary(op) for line, op in zip(lines, metrics.operators, strict=True)]
 
 
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def _summary(metrics: StageMetrics | None) -> str:
     if metrics is None:
         return ""
     size = f", {metrics.bytes:,} bytes" if metrics.bytes else ""
     skew = f", skew {metrics.skew:.1f}" if metrics.tasks > 1 else ""
-    return f" ── ran {metrics.tasks}: {metrics.rows:,} rows{size}, {metrics.seconds * 1e3:,.1f} ms{skew}"
+    ran = f" ── ran as {_count(metrics.tasks, 'task')}: {metrics.rows:,} rows"
+    return f"{ran}{size}, {metrics.seconds * 1e3:,.1f} ms{skew}"
 
 
 def _operator_summary(operator: Any) -> str:

@@ -10,19 +10,19 @@ from datafusion.plan import ExecutionPlan
 from sparkfusion.plan.stage import ExchangeKind, StageGraph
 
 _EXCHANGE_LINE = re.compile(r"DataSourceExec: .*?sparkfusion-exchange/(\d+)/.*")
-_FILE_GROUPS = re.compile(r"file_groups=\{\d+ groups?: (\[.*?\](?:, \.\.\.)?)\}(?=,)")
+_FILE_GROUPS = re.compile(r"file_groups=\{(\d+) groups?: \[.*?\]\}")
 
 
 def operator_lines(plan: bytes, graph: StageGraph) -> list[str]:
     """The plan's operators, one a line, indented by two spaces a level."""
     text = ExecutionPlan.from_bytes(SessionContext(), plan).display_indent()
-    return [_name_exchange(line, graph) for line in text.splitlines() if line.strip()]
+    return [_readable(line, graph) for line in text.splitlines() if line.strip()]
 
 
-def _name_exchange(line: str, graph: StageGraph) -> str:
+def _readable(line: str, graph: StageGraph) -> str:
     found = _EXCHANGE_LINE.search(line)
     if found is None:
-        return line
+        return _FILE_GROUPS.sub(r"file_groups=\1", line)
     exchange = graph.exchange(int(found[1]))
     keys = f", keys=[{', '.join(exchange.keys)}]" if exchange.kind is ExchangeKind.SHUFFLE else ""
     return line[: found.start()] + f"ExchangeSource: {exchange.kind.value} of stage {exchange.producer}{keys}"

@@ -1,0 +1,57 @@
+# Everything a person does here. `make` lists it.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+WIRE := src/sparkfusion/plan/wire
+FUZZ_CASES ?= 3000
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test check unit format fuzz bench demo wire clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | awk -F '\t' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## create .venv with everything that tests and tools need
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=python3.12 …")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[cli,dev]'
+	@touch $@
+
+test: check unit ## check, then every test
+
+check: setup ## linters, types and import contracts
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+unit: setup ## every test, without the linters
+	$(BIN)/python -m pytest
+
+format: setup ## format the code and fix what can be fixed
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+fuzz: setup ## long run of random queries against single-node DataFusion (FUZZ_CASES=3000)
+	$(BIN)/python -m pytest tests/differential/test_random_sql.py --fuzz-cases $(FUZZ_CASES) --timeout 14400
+
+bench: setup ## TPC-H timings
+	$(BIN)/python -m benchmarks.tpch
+
+demo: setup ## a short tour
+	$(BIN)/python -m benchmarks.demo
+
+wire: .venv-wire/.installed ## regenerate the protobuf module from wire.proto
+	.venv-wire/bin/python -m grpc_tools.protoc -I $(WIRE) --python_out=$(WIRE) --pyi_out=$(WIRE) $(WIRE)/wire.proto
+
+.venv-wire/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv-wire
+	.venv-wire/bin/python -m pip install --quiet --disable-pip-version-check $$($(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["wire"])')
+	@touch $@
+
+clean: ## remove environments, caches and results
+	rm -rf $(VENV) .venv-wire build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/results
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

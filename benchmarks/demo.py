@@ -1,0 +1,70 @@
+"""A short tour: small TPC-H data, a few queries distributed in this process, their answers, stages and timing.
+
+    make demo
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import sparkfusion
+from benchmarks.tpc import TPCH
+from sparkfusion.verify import compare_tables
+
+SCALE = 0.1
+QUERIES = (1, 3, 5)
+SETTINGS = {
+    "sparkfusion.bytes_per_partition": "1MiB",  # the data is small: make it worth several tasks
+    "datafusion.execution.target_partitions": 4,
+}
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="sparkfusion-demo-") as directory:
+        print(f"Generating TPC-H at scale {SCALE} …")
+        TPCH.generate(Path(directory), SCALE)
+        with sparkfusion.connect(config=SETTINGS) as session:
+            TPCH.register(session, directory)
+            for number in QUERIES:
+                show_query(session, number)
+            show_streaming(session)
+
+
+def show_query(session: sparkfusion.Session, number: int) -> None:
+    frame = session.sql(TPCH.queries()[number])
+    print(f"\n━━ TPC-H query {number} ━━\n")
+    frame.show(5)
+    print()
+    print(compact(frame.explain_text(analyze=True)))
+    single = seconds(lambda: frame.to_datafusion().to_arrow_table())
+    distributed = seconds(frame.collect)
+    same = compare_tables(frame.to_datafusion().to_arrow_table(), frame.collect()).equal
+    print(f"\nsingle node {single * 1e3:.0f} ms, distributed {distributed * 1e3:.0f} ms, same answer: {same}")
+
+
+def show_streaming(session: sparkfusion.Session) -> None:
+    print("\n━━ rows as they come ━━\n")
+    started = time.perf_counter()
+    with session.sql("select l_orderkey, l_comment from lineitem where l_quantity > 10").stream() as rows:
+        first = next(rows)
+        print(f"first {first.num_rows:,} rows after {(time.perf_counter() - started) * 1e3:.0f} ms")
+        rest = sum(batch.num_rows for batch in rows)
+    print(f"all {first.num_rows + rest:,} rows after {(time.perf_counter() - started) * 1e3:.0f} ms")
+
+
+def compact(text: str, width: int = 118) -> str:
+    """Long operator lines cut, so that the tree fits a terminal."""
+    return "\n".join(line if len(line) <= width else line[: width - 1] + "…" for line in text.splitlines())
+
+
+def seconds(action: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    action()
+    return time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""TPC-H, distributed in this process against single-node DataFusion, alternately in one run.
+
+    make bench                                    # scale 1, all queries
+    python -m benchmarks.tpch --scale 0.1 --queries 1,3,6 --rounds 5
+
+Both sides run with their default settings over the same files. Each query runs `--rounds` times on both sides in
+turn and the best time of each counts. Answers are compared. Results go to `benchmarks/results/tpch.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+import sparkfusion
+from benchmarks.tpc import TPCH
+from sparkfusion.config import available_cores
+from sparkfusion.verify import compare_tables
+
+DATA = Path("data")
+RESULTS = Path(__file__).parent / "results"
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    directory = data_directory(arguments.scale)
+    print(f"{'query':>5} {'single node':>11} {'distributed':>11} {'ratio':>6} {'stages':>6} {'tasks':>5} {'cut ms':>6}")
+    with sparkfusion.connect() as session:
+        TPCH.register(session, directory)
+        rows = [measure(session, number, text, arguments.rounds) for number, text in chosen_queries(arguments.queries)]
+    total = summary(rows)
+    print(f"{'total':>5} {total['single_node']:>11.3f} {total['distributed']:>11.3f} {total['ratio']:>6.2f}")
+    write_results(arguments.scale, arguments.rounds, rows, total)
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--queries", default="", help="numbers, separated by commas; all if not given")
+    return parser.parse_args()
+
+
+def data_directory(scale: float) -> Path:
+    """The generated data of that scale, made once. One file for each table, as a user's export often is."""
+    directory = DATA / f"tpch-{scale:g}"
+    if not directory.exists():
+        print(f"generating TPC-H at scale {scale:g} in {directory} …", flush=True)
+        part = directory.with_suffix(".part")
+        TPCH.generate(part, scale, files=1)
+        part.rename(directory)
+    return directory
+
+
+def chosen_queries(numbers: str) -> list[tuple[int, str]]:
+    texts = TPCH.queries()
+    wanted = [int(number) for number in numbers.split(",")] if numbers else sorted(texts)
+    return [(number, texts[number]) for number in wanted]
+
+
+def measure(session: sparkfusion.Session, number: int, text: str, rounds: int) -> dict[str, Any]:
+    """One query on both sides, in turn; prints its row."""
+    frame = session.sql(text)
+    single, distributed = [], []
+    for _ in range(rounds):
+        seconds, expected = timed(frame.to_datafusion().to_arrow_table)
+        single.append(seconds)
+        seconds, answer = timed(frame.collect)
+        distributed.append(seconds)
+    planned = session.plan(frame)
+    graph = planned.distribution.graph
+    equal = compare_tables(expected, answer).equal
+    row = {
+        "query": number,
+        "single_node": min(single),
+        "distributed": min(distributed),
+        "ratio": min(distributed) / min(single),
+        "stages": len(graph.stages) if graph else 0,
+        "tasks": graph.task_count if graph else 0,
+        "planning_ms": planned.seconds * 1e3,
+        "cut_ms": planned.cut_seconds * 1e3,
+        "equal": equal,
+    }
+    mark = "" if equal else "  ANSWERS DIFFER"
+    print(
+        f"{'q' + str(number):>5} {row['single_node']:>11.3f} {row['distributed']:>11.3f} {row['ratio']:>6.2f} "
+        f"{row['stages']:>6} {row['tasks']:>5} {row['cut_ms']:>6.1f}{mark}",
+        flush=True,
+    )
+    return row
+
+
+def timed(action: Callable[[], pa.Table]) -> tuple[float, pa.Table]:
+    started = time.perf_counter()
+    result = action()
+    return time.perf_counter() - started, result
+
+
+def summary(rows: list[dict[str, Any]]) -> dict[str, float]:
+    single = sum(row["single_node"] for row in rows)
+    distributed = sum(row["distributed"] for row in rows)
+    return {"single_node": single, "distributed": distributed, "ratio": distributed / single}
+
+
+def write_results(scale: float, rounds: int, rows: list[dict[str, Any]], total: dict[str, float]) -> None:
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / "tpch.json"
+    result = {
+        "scale": scale,
+        "rounds": rounds,
+        "cores": available_cores(),
+        "python": platform.python_version(),
+        "datafusion": version("datafusion"),
+        "queries": rows,
+        "total": total,
+    }
+    path.write_text(json.dumps(result, indent=2) + "\n")
+    print(f"written to {path}")
+
+
+if __name__ == "__main__":
+    main()
