@@ -67,11 +67,11 @@ class FileSink:
         writer = self._partitions.get(partition)
         if writer is None:
             writer = self._partitions[partition] = _PartitionWriter(self._key, partition, self._store, self._options)
-        with _naming_a_full_disk(self._store.directory):
+        with _naming_a_full_disk(self._store.base):
             writer.write(compact(batch))
 
     def finish(self) -> Manifest:
-        with _naming_a_full_disk(self._store.directory):
+        with _naming_a_full_disk(self._store.base):
             files = [file for _, writer in sorted(self._partitions.items()) for file in writer.finish()]
         return Manifest(self._key, tuple(files))
 
@@ -163,6 +163,6 @@ class _naming_a_full_disk:  # noqa: N801
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, OSError) and error.errno == _NO_SPACE:
             raise StoreFullError(
-                f"no space left for frames in {self._directory.parent}",
+                f"no space left for frames in {self._directory}",
                 hint="free some space, or set sparkfusion.store_dir to a directory with more room",
             ) from error

@@ -26,9 +26,9 @@ from sparkfusion.plan.wire.build import local_limit
 Describe = Callable[[PlanNode], DescribedSchema]
 
 
-def cut(root: PlanNode, describe: Describe, volatile_functions: frozenset[str] = frozenset()) -> StageGraph:
+def cut(root: PlanNode, describe: Describe) -> StageGraph:
     """Cut a plan that passed the gate and the rules. The plan is consumed."""
-    cutter = _Cutter(describe, volatile_functions)
+    cutter = _Cutter(describe)
     cutter.cut_below(root)
     if partition_count(root) > 1:
         cutter.gather(root)
@@ -68,9 +68,8 @@ def _head_of(root: PlanNode) -> Head:
 class _Cutter:
     """Collects stages and exchanges while a plan is cut; lives for one call of `cut`."""
 
-    def __init__(self, describe: Describe, volatile_functions: frozenset[str]) -> None:
+    def __init__(self, describe: Describe) -> None:
         self._describe = describe
-        self._volatile = volatile_functions
         self.stages: list[Stage] = []
         self.exchanges: list[Exchange] = []
         self._key_types: dict[ExchangeId, tuple[pa.DataType, ...]] = {}
@@ -125,7 +124,7 @@ class _Cutter:
     def _broadcast_left(self, node: PlanNode) -> None:
         """In a stage of several tasks the left side is computed once and read by all, unless repeating it is cheap."""
         left = body(node).left
-        if partition_count(body(node).right) > 1 and not may_repeat(left, self._volatile):
+        if partition_count(body(node).right) > 1 and not may_repeat(left):
             self.gather(left)
 
     def _add_stage(
@@ -148,7 +147,7 @@ class _Cutter:
                 inputs=exchanges_read(plan),
                 output=number,
                 mergeable=self._is_mergeable(plan),
-                deterministic=is_deterministic(plan, self._volatile),
+                deterministic=is_deterministic(plan),
                 scan_bytes=scan_bytes(plan),
             )
         )

@@ -6,7 +6,7 @@ from sparkfusion.plan.sources import exchange_of
 from sparkfusion.plan.wire import PlanNode, body, children, encode, file_scan_conf, kind, partition_count, walk
 from sparkfusion.plan.wire.tree import FILE_SCANS
 
-_VOLATILE_FUNCTIONS = ("random", "uuid")
+_VOLATILE_MARKS = (b"\x0a\x06random", b"\x0a\x04uuid", b"\x8c\x08volatile")
 _REPEATABLE = FILE_SCANS | {
     "projection",
     "filter",
@@ -34,24 +34,24 @@ def has_fetch(node: PlanNode) -> bool:
     return name == "aggregate" and node.aggregate.HasField("limit")
 
 
-def is_volatile(node: PlanNode, volatile_functions: frozenset[str] = frozenset()) -> bool:
+def is_volatile(node: PlanNode) -> bool:
     """Whether any expression below calls a function that answers differently each time.
 
-    Expressions are opaque to our view of the format, so the encoded name field is looked for; a column of the same
-    name is taken for the function too, which only costs a re-run.
+    Expressions are opaque to our view of the format, so what marks such a function is looked for in the bytes: the
+    encoded name of a built-in one, the pickled volatility of a Python one. A column of the same name is taken for the
+    function too, which only costs a re-run.
     """
     data = encode(node)
-    names = {*_VOLATILE_FUNCTIONS, *volatile_functions}
-    return any(b"\x0a" + bytes([len(name)]) + name.encode() in data for name in names)
+    return any(mark in data for mark in _VOLATILE_MARKS)
 
 
-def is_deterministic(node: PlanNode, volatile_functions: frozenset[str] = frozenset()) -> bool:
-    return not any(has_fetch(each) for each in walk(node)) and not is_volatile(node, volatile_functions)
+def is_deterministic(node: PlanNode) -> bool:
+    return not any(has_fetch(each) for each in walk(node)) and not is_volatile(node)
 
 
-def may_repeat(node: PlanNode, volatile_functions: frozenset[str] = frozenset()) -> bool:
+def may_repeat(node: PlanNode) -> bool:
     """Whether each task may compute the node for itself: cheap, row-wise, always the same rows (trap 8)."""
-    return _is_cheap(node) and is_deterministic(node, volatile_functions)
+    return _is_cheap(node) and is_deterministic(node)
 
 
 def _is_cheap(node: PlanNode) -> bool:

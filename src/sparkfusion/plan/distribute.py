@@ -32,7 +32,7 @@ ISOLATION_OPTIONS: dict[str, str] = {
 """Options that planner and workers must share for a plan to be safe in isolated tasks."""
 
 
-def distribute(root: PlanNode, probe: SchemaProbe, volatile_functions: frozenset[str] = frozenset()) -> StageGraph:
+def distribute(root: PlanNode, probe: SchemaProbe) -> StageGraph:
     """Cut a plan into stages, or raise `NotDistributableError` with the reason. The plan is consumed."""
     check_physical(root)
-    return cut(apply_rules(root), probe.describe, volatile_functions)
+    return cut(apply_rules(root), probe.describe)

@@ -6,6 +6,7 @@ import threading
 import weakref
 
 import pyarrow as pa
+from datafusion import SessionContext
 
 from sparkfusion.errors import SparkfusionError, classify
 from sparkfusion.exchange.channel import Channel
@@ -21,6 +22,8 @@ from sparkfusion.worker.run_task import run_task
 from sparkfusion.worker.task import TaskReport, TaskSpec
 
 _PATIENCE_SECONDS = 10.0
+_MEMORY_LIMIT = "datafusion.runtime.memory_limit"
+_TEMP_DIRECTORY = "datafusion.runtime.temp_directory"
 
 
 class LocalRunner:
@@ -113,15 +116,24 @@ class LocalJob:
 
     def _spec(self, key: TaskKey, plan: bytes, outputs: int) -> TaskSpec:
         settings = self._job.settings
-        alone = settings.resolved_slots() if key.stage == HEAD else 1
         return TaskSpec(
             key=key,
             plan=plan,
             outputs=outputs,
             options=self._job.options,
-            memory_limit=settings.resolved_task_memory() * alone,
-            spill_directory=settings.text("store_dir"),
+            memory_limit=task_memory(self._job, alone=key.stage == HEAD),
+            spill_directory=settings.text("store_dir") or self._job.options.get(_TEMP_DIRECTORY, ""),
         )
+
+
+def task_memory(job: QueryJob, *, alone: bool) -> int:
+    """Bytes for one task. A limit that the user set in DataFusion is shared by the slots; the head has them all."""
+    slots = job.settings.resolved_slots()
+    share = job.settings.resolved_task_memory()
+    limit = job.options.get(_MEMORY_LIMIT, "unlimited")
+    if limit != "unlimited" and not job.settings.integer("task_memory_bytes"):
+        share = SessionContext.parse_capacity_limit(_MEMORY_LIMIT, limit) // slots
+    return share * slots if alone else share
 
 
 def policy_of(job: QueryJob) -> Policy:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import ItemsView, Iterator, MutableMapping
 
 import pyarrow as pa
 from datafusion import SessionContext
@@ -60,9 +60,12 @@ class SessionSettings(MutableMapping[str, str]):
         names, values = table.column("name").to_pylist(), table.column("value").to_pylist()
         return {name: value for name, value in zip(names, values, strict=True) if value is not None}
 
+    def items(self) -> ItemsView[str, str]:
+        """Every setting and its value, read at once."""
+        return (self.datafusion_options() | {name: self[name] for name in self.ours}).items()
+
     def as_table(self) -> pa.Table:
-        rows = [{"name": name, "value": self[name]} for name in self.ours]
-        rows += [{"name": name, "value": value} for name, value in self.datafusion_options().items()]
+        rows = [{"name": name, "value": value} for name, value in self.items()]
         return pa.Table.from_pylist(rows, schema=ENTRIES_SCHEMA)
 
 

@@ -54,10 +54,9 @@ class Planner:
         self._settings = settings
         self._prepare = prepare
         self._lock = threading.Lock()
-        self._spool = TableSpool(settings.ours.text("store_dir"))
+        self._spool = TableSpool()
         self._probe: SchemaProbe | None = None
         self.lossy_tables: dict[str, str] = {}
-        self.volatile_functions: set[str] = set()
 
     def close(self) -> None:
         self._spool.close()
@@ -93,10 +92,10 @@ class Planner:
         if wanted < upper:
             root = self._physical(logical, attempt, wanted)
         started = time.perf_counter()
-        self._spool.spool(root, settings.integer("memory_table_bytes"))
+        self._spool.spool(root, settings.integer("memory_table_bytes"), settings.text("store_dir"))
         if self._probe is None:
             self._probe = SchemaProbe(SessionContext(session_config(ISOLATION_OPTIONS)))
-        graph = distribute(root, self._probe, frozenset(self.volatile_functions))
+        graph = distribute(root, self._probe)
         _check_plan_size(graph, settings.integer("max_plan_bytes"), list(tables))
         attempt.cut_seconds = time.perf_counter() - started
         return graph

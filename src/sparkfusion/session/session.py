@@ -51,6 +51,7 @@ class Session(CatalogMethods):
         for name, value in (settings or {}).items():
             self.config[name] = value
         self._planner = Planner(self.config, self._prepare)
+        self._closed = False
 
     # ---- queries
 
@@ -76,6 +77,8 @@ class Session(CatalogMethods):
 
     def plan(self, frame: DataFrame) -> Planned:
         """Plan a query without running it."""
+        if self._closed:
+            raise UserError("the session is closed", hint="sparkfusion.connect() opens a new one")
         return self._planner.plan(frame.to_datafusion())
 
     def start(self, frame: DataFrame, planned: Planned | None = None) -> RunningQuery:
@@ -131,6 +134,7 @@ class Session(CatalogMethods):
 
     def close(self) -> None:
         """Stop the session's queries and remove everything it made. Idempotent."""
+        self._closed = True
         self._runner.close()
         self._planner.close()
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
 import tempfile
 from pathlib import Path
 
 import pyarrow as pa
 
-from sparkfusion.exchange.store import PREFIX
+from sparkfusion.exchange.owned import OwnedDirectory
 from sparkfusion.plan.sources import object_path
 from sparkfusion.plan.wire import PlanNode, kind, rewrite
 from sparkfusion.plan.wire.build import arrow_scan
@@ -22,20 +20,19 @@ class TableSpool:
     Used under the planner's lock.
     """
 
-    def __init__(self, directory: str = "") -> None:
-        self._base = directory or None
-        self._directory: Path | None = None
+    def __init__(self) -> None:
+        self._home: OwnedDirectory | None = None
 
-    def spool(self, root: PlanNode, threshold: int) -> PlanNode:
+    def spool(self, root: PlanNode, threshold: int, directory: str) -> PlanNode:
         """Replace every in-memory scan of more than `threshold` bytes by a scan of files, in place."""
-        return rewrite(root, lambda node: self._replacement(node, threshold))
+        return rewrite(root, lambda node: self._replacement(node, threshold, directory))
 
     def close(self) -> None:
-        if self._directory is not None:
-            shutil.rmtree(self._directory, ignore_errors=True)
-            self._directory = None
+        if self._home is not None:
+            self._home.close()
+            self._home = None
 
-    def _replacement(self, node: PlanNode, threshold: int) -> PlanNode | None:
+    def _replacement(self, node: PlanNode, threshold: int, directory: str) -> PlanNode | None:
         if kind(node) != "memory_scan" or node.memory_scan.sort_information:
             return None
         scan = node.memory_scan
@@ -47,12 +44,14 @@ class TableSpool:
         if scan.HasField("fetch"):
             conf.limit.limit = scan.fetch
         for rows in scan.partitions:
-            path = self._write(rows)
+            path = self._write(rows, directory)
             conf.file_groups.add().files.add(path=object_path(str(path)), size=path.stat().st_size)
         return made
 
-    def _write(self, rows: bytes) -> Path:
-        path = self._home() / f"{hashlib.blake2b(rows, digest_size=16).hexdigest()}.arrow"
+    def _write(self, rows: bytes, directory: str) -> Path:
+        if self._home is None:
+            self._home = OwnedDirectory("tables", Path(directory or tempfile.gettempdir()))
+        path = self._home.path / f"{hashlib.blake2b(rows, digest_size=16).hexdigest()}.arrow"
         if path.exists():
             return path
         part = path.with_suffix(".part")
@@ -61,9 +60,3 @@ class TableSpool:
                 writer.write_batch(batch)
         part.rename(path)
         return path
-
-    def _home(self) -> Path:
-        if self._directory is None:
-            made = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-tables-", dir=self._base)
-            self._directory = Path(made)
-        return self._directory

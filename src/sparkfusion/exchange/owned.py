@@ -1,0 +1,56 @@
+"""Directories that belong to a process and go away with it, however it ends."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+import weakref
+from functools import cache
+from pathlib import Path
+
+PREFIX = "sparkfusion-"
+_LOCK = ".lock"
+
+
+class OwnedDirectory:
+    """A new directory below `base`, removed by `close`, at garbage collection, or when the interpreter exits.
+
+    The owner holds a lock on a file inside. If it dies without a word the lock is free, and the next process that
+    makes a directory below the same base removes the leftovers. Safe between processes and containers that share it.
+    """
+
+    def __init__(self, purpose: str, base: Path) -> None:
+        remove_orphans(base)
+        self.path = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-{purpose}-", dir=base))
+        lock = os.open(self.path / ".new-lock", os.O_CREAT | os.O_RDWR, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        (self.path / ".new-lock").rename(self.path / _LOCK)  # nobody ever sees it unlocked
+        self._end = weakref.finalize(self, _remove, self.path, lock, os.getpid())
+
+    def close(self) -> None:
+        """Remove the directory and everything in it. Idempotent."""
+        self._end()
+
+
+@cache
+def remove_orphans(base: Path) -> None:
+    """Remove directories below `base` whose owner is gone. Looked for once in the life of a process."""
+    for path in base.glob(f"{PREFIX}*/{_LOCK}"):
+        try:
+            lock = os.open(path, os.O_RDWR)
+        except OSError:  # gone meanwhile, or another user's
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+        else:
+            _remove(path.parent, lock, os.getpid())
+
+
+def _remove(path: Path, lock: int, owner: int) -> None:
+    if os.getpid() == owner:  # a forked child must not take its parent's files away
+        shutil.rmtree(path, ignore_errors=True)
+    os.close(lock)
