@@ -76,15 +76,17 @@ def run() -> int:
 
 def _is_cancellation(error: BaseException) -> bool:
     """Ctrl-C while DataFusion plans comes out as a SystemError that the KeyboardInterrupt is only the cause of."""
+    seen: list[BaseException] = []  # `raise error from error` makes a ring
     found: BaseException | None = error
-    while found is not None:
+    while found is not None and found not in seen:
         if isinstance(found, KeyboardInterrupt | QueryCancelledError | click.Abort):
             return True
+        seen.append(found)
         found = found.__cause__ or found.__context__
     return False
 
 
-def _explanation(error: Exception) -> str:
+def _explanation(error: BaseException) -> str:
     found = error if isinstance(error, SparkfusionError) else classify(error)
     text = "\n  ".join([str(found), *getattr(error, "__notes__", ())])
     if isinstance(found, InternalError) and found.hint is None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from sparkfusion.errors import InternalError, SparkfusionError, classify
@@ -39,14 +41,24 @@ from sparkfusion.runner.machine import (
 from sparkfusion.worker.task import TaskReport
 
 
+@dataclass(frozen=True)
+class HostedTask:
+    """A task for a host to run. `streams`: its rows go to the reader as they come, instead of to the store."""
+
+    key: TaskKey
+    plan: bytes
+    outputs: int
+    streams: bool
+
+
 class TaskHost(Protocol):
     """Where tasks run: the only part that differs between runners. Called by the driver's thread only.
 
     For each started task the host calls the driver's `succeeded` or `failed` once, from any thread.
     """
 
-    def start(self, key: TaskKey, plan: bytes, outputs: int, *, streams: bool) -> None:
-        """Run a task. `streams`: its rows go to the reader as they come, instead of to the store."""
+    def start(self, tasks: Sequence[HostedTask]) -> None:
+        """Run tasks of one stage; returns at once."""
         ...
 
     def discard(self, key: TaskKey) -> None: ...
@@ -107,19 +119,18 @@ class QueryDriver:
         elif isinstance(command, RunTasks):
             if command.first:
                 self._job.emit(StageStarted(self._job.query, command.stage, len(command.launches)))
-            for launch in command.launches:
-                self._start(launch, host)
+            host.start([self._task(launch) for launch in command.launches])
 
-    def _start(self, launch: Launch, host: TaskHost) -> None:
+    def _task(self, launch: Launch) -> HostedTask:
         graph = self._job.graph
         self._job.emit(TaskStarted(self._job.query, launch.key))
         if launch.key.stage == HEAD:
             plan = encode(bind(decode(graph.head.plan or b""), self._state.files))
-            host.start(launch.key, plan, 1, streams=True)
-            return
+            return HostedTask(launch.key, plan, outputs=1, streams=True)
         stage = graph.stage(launch.key.stage)
         plan = isolate(stage, launch.partitions, self._state.files)
-        host.start(launch.key, plan, graph.exchange(stage.output).partitions, streams=feeds_reader(graph, stage.id))
+        outputs = graph.exchange(stage.output).partitions
+        return HostedTask(launch.key, plan, outputs, streams=feeds_reader(graph, stage.id))
 
     def _tell(self, event: MachineEvent) -> None:
         if isinstance(event, TaskErrored):

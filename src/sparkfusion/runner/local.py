@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import weakref
+from collections.abc import Sequence
 
 import pyarrow as pa
 from datafusion import SessionContext
@@ -14,7 +16,7 @@ from sparkfusion.exchange.sink import ChannelSink, FileSink, Sink
 from sparkfusion.exchange.store import LocalStore
 from sparkfusion.ids import TaskKey
 from sparkfusion.runner.base import QueryJob, RunningJob
-from sparkfusion.runner.drive import QueryDriver, start_driver_thread
+from sparkfusion.runner.drive import HostedTask, QueryDriver, start_driver_thread
 from sparkfusion.runner.machine import HEAD, Policy
 from sparkfusion.runner.pool import TaskPool
 from sparkfusion.worker.cancel import CancelToken
@@ -78,11 +80,12 @@ class LocalJob:
 
     # ---- the driver's side
 
-    def start(self, key: TaskKey, plan: bytes, outputs: int, *, streams: bool) -> None:
-        token = CancelToken()
-        with self._lock:
-            self._tokens[key] = token
-        self._pool.submit(lambda: self._run(key, plan, outputs, token, streams=streams))
+    def start(self, tasks: Sequence[HostedTask]) -> None:
+        for task in tasks:
+            token = CancelToken()
+            with self._lock:
+                self._tokens[task.key] = token
+            self._pool.submit(functools.partial(self._run, task, token))
 
     def discard(self, key: TaskKey) -> None:
         self._store.discard(key)
@@ -97,11 +100,12 @@ class LocalJob:
         self._store.close()
         self._channel.finish(error)
 
-    def _run(self, key: TaskKey, plan: bytes, outputs: int, token: CancelToken, *, streams: bool) -> None:
+    def _run(self, task: HostedTask, token: CancelToken) -> None:
+        key = task.key
         sink: Sink | None = None
         try:
-            sink = ChannelSink(key, self._channel) if streams else self._file_sink(key)
-            report = run_task(self._spec(key, plan, outputs), sink, token, self._job.prepare)
+            sink = ChannelSink(key, self._channel) if task.streams else self._file_sink(key)
+            report = run_task(self._spec(task), sink, token, self._job.prepare)
         except Exception as error:
             streamed = isinstance(sink, ChannelSink) and sink.wrote
             self._driver.failed(key, classify(error, key), streamed=streamed)
@@ -114,14 +118,14 @@ class LocalJob:
     def _file_sink(self, key: TaskKey) -> FileSink:
         return FileSink(key, self._store, self._job.settings.text("frame_compression"))
 
-    def _spec(self, key: TaskKey, plan: bytes, outputs: int) -> TaskSpec:
+    def _spec(self, task: HostedTask) -> TaskSpec:
         settings = self._job.settings
         return TaskSpec(
-            key=key,
-            plan=plan,
-            outputs=outputs,
+            key=task.key,
+            plan=task.plan,
+            outputs=task.outputs,
             options=self._job.options,
-            memory_limit=task_memory(self._job, alone=key.stage == HEAD),
+            memory_limit=task_memory(self._job, alone=task.key.stage == HEAD),
             spill_directory=settings.text("store_dir") or self._job.options.get(_TEMP_DIRECTORY, ""),
         )
 
