@@ -64,11 +64,17 @@ class FileSink:
     def write(self, partition: int, batch: pa.RecordBatch) -> None:
         if batch.num_rows == 0:
             return
-        writer = self._partitions.get(partition)
-        if writer is None:
-            writer = self._partitions[partition] = _PartitionWriter(self._key, partition, self._store, self._options)
         with _naming_a_full_disk(self._store.base):
-            writer.write(compact(batch))
+            self._writer_of(partition).write(compact(batch))
+
+    def _writer_of(self, partition: int) -> _PartitionWriter:
+        if partition not in self._partitions:
+            self._partitions[partition] = _PartitionWriter(self._key, partition, self._store, self._options)
+        return self._partitions[partition]
+
+    def write_empty(self, schema: pa.Schema) -> None:
+        """One file without rows, for a reader that takes the schema from the files."""
+        self._writer_of(0).write(pa.RecordBatch.from_pylist([], schema=schema))
 
     def finish(self) -> Manifest:
         with _naming_a_full_disk(self._store.base):
@@ -126,7 +132,7 @@ class _PartitionWriter:
     def _new_file(self, schema: pa.Schema) -> FrameFileWriter:
         self._open_in_memory = self._store.has_memory()
         directory = self._store.attempt_directory(self._key, in_memory=self._open_in_memory)
-        return FrameFileWriter(directory / f"{self._partition}-{len(self._done)}.arrow", schema, self._options)
+        return FrameFileWriter(directory / f"{self._partition}-{len(self._done):06d}.arrow", schema, self._options)
 
     def _close_open(self) -> None:
         if self._open is not None:

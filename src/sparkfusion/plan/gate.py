@@ -9,13 +9,13 @@ import re
 from collections.abc import Iterable
 
 from sparkfusion.plan.wire import PlanNode, file_scan_conf, kind, walk
-from sparkfusion.plan.wire.tree import SINKS
 
 
 class NotDistributableError(Exception):
     """Raised while planning; its text is the reason that `explain` and the query's events show."""
 
 
+_WRITES = "a sink loses options in the wire format, so it writes where it is asked"
 _REFUSED = {
     "unknown": "the plan has a node that this version of sparkfusion does not know",
     "extension": "the plan has an extension node",
@@ -23,6 +23,9 @@ _REFUSED = {
     "analyze": "EXPLAIN ANALYZE runs where it is asked",
     "symmetric_hash_join": "a join of unbounded streams keeps its state in one process",
     "scalar_subquery": "a physical scalar subquery cannot be cut from its consumer",
+    "parquet_sink": _WRITES,
+    "csv_sink": _WRITES,
+    "json_sink": _WRITES,
     "async_func": "an asynchronous function runs in the process that defined it",
 }
 
@@ -58,8 +61,6 @@ def check_physical(root: PlanNode) -> None:
         name = kind(node)
         if name in _REFUSED:
             raise NotDistributableError(_REFUSED[name])
-        if name in SINKS and node is not root:
-            raise NotDistributableError("a plan writes files below its top")
         if name == "repartition":
             _check_repartition(node)
         if name == "aggregate" and node.aggregate.has_grouping_set and not node.aggregate.group_expr:

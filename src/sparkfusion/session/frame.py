@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,7 +16,7 @@ from sparkfusion.plan.stage import Distribution
 from sparkfusion.session.query import RunningQuery
 from sparkfusion.session.round_trip import run_round_trip
 from sparkfusion.session.verbs import call_datafusion, frame_verb
-from sparkfusion.session.write import WriteTarget, write
+from sparkfusion.session.write import WriteTarget, copy_tail
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,12 +27,21 @@ if TYPE_CHECKING:
 ExplainFormat = Literal["text", "json", "dot"]
 
 
+@dataclass(frozen=True)
+class Copy:
+    """A frame that writes: the rows come from `source`, `tail` is the rest of the COPY."""
+
+    source: DataFrame
+    tail: str
+
+
 class DataFrame:
     """A query over a session's tables, with the method names of datafusion-python. Nothing runs until an action."""
 
-    def __init__(self, session: Session, inner: datafusion.DataFrame) -> None:
+    def __init__(self, session: Session, inner: datafusion.DataFrame, copies: Copy | None = None) -> None:
         self._session = session
         self._inner = inner
+        self.copies = copies
 
     def _with(self, inner: datafusion.DataFrame) -> DataFrame:
         return DataFrame(self._session, inner)
@@ -199,7 +209,7 @@ class DataFrame:
         name = compression if isinstance(compression, str) else str(compression.value)
         codec = name if compression_level is None else f"{name}({compression_level})"
         options = {"format.compression": "zstd(3)" if codec == "zstd" else codec}
-        return write(self._session, self, WriteTarget("PARQUET", path, options, tuple(partition_by)))
+        return self._write(WriteTarget("PARQUET", path, options, tuple(partition_by)))
 
     def write_csv(
         self,
@@ -213,7 +223,7 @@ class DataFrame:
         if write_options is not None:
             return self._write_single_node("write_csv", path, with_header, write_options)
         options = {"format.has_header": str(with_header).lower()}
-        return write(self._session, self, WriteTarget("CSV", path, options, tuple(partition_by)))
+        return self._write(WriteTarget("CSV", path, options, tuple(partition_by)))
 
     def write_json(
         self,
@@ -225,7 +235,11 @@ class DataFrame:
         """Write the rows as newline-delimited JSON. Returns the row count."""
         if write_options is not None:
             return self._write_single_node("write_json", path, write_options)
-        return write(self._session, self, WriteTarget("JSON", path, {}, tuple(partition_by)))
+        return self._write(WriteTarget("JSON", path, {}, tuple(partition_by)))
+
+    def _write(self, target: WriteTarget) -> int:
+        written = self._session.copy(self, copy_tail(target)).collect()
+        return int(written.column(0)[0].as_py())
 
     def _write_single_node(self, method: str, *args: Any) -> int:
         """DataFusion's own writer, for options that have no SQL form. It does not say how many rows it wrote."""

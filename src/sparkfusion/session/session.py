@@ -12,14 +12,14 @@ from datafusion import SessionContext
 
 from sparkfusion import config
 from sparkfusion.errors import UserError
-from sparkfusion.ids import new_query_id
+from sparkfusion.ids import QueryId, new_query_id
 from sparkfusion.observe.events import Event, QueryPlanned, Subscriber
 from sparkfusion.plan.stage import Head
 from sparkfusion.plan.wire.check import check_wire_format
 from sparkfusion.runner.base import QueryJob, Runner
 from sparkfusion.session.catalog import CatalogMethods
 from sparkfusion.session.config import SessionSettings
-from sparkfusion.session.frame import DataFrame
+from sparkfusion.session.frame import Copy, DataFrame
 from sparkfusion.session.planner import Planned, Planner
 from sparkfusion.session.query import RunningQuery
 from sparkfusion.session.single_node import SingleNodeJob
@@ -30,9 +30,11 @@ from sparkfusion.session.statements import (
     ShowOption,
     Statement,
     lossy_external_table,
+    parse_copy,
     parse_statement,
 )
 from sparkfusion.session.verbs import call_datafusion, unwrap
+from sparkfusion.session.write import WriteJob
 
 
 class Session(CatalogMethods):
@@ -64,6 +66,12 @@ class Session(CatalogMethods):
         statement = parse_statement(query)
         if statement is not None:
             return self._answer(statement)
+        copied = parse_copy(query)
+        if copied is not None:
+            source = (
+                self.sql(copied.source, param_values, **named_params) if copied.is_query else self.table(copied.source)
+            )
+            return self.copy(source, copied.tail)
         lossy = lossy_external_table(query)
         unwrapped = {name: unwrap(value) for name, value in named_params.items()}
         values = dict(param_values) if param_values is not None else None
@@ -75,11 +83,22 @@ class Session(CatalogMethods):
     def table(self, name: str) -> DataFrame:
         return DataFrame(self, call_datafusion(self.context.table, name))
 
+    def copy(self, source: DataFrame, tail: str) -> DataFrame:
+        """A frame that writes the rows of `source`, as the rest of a COPY statement says, and counts them."""
+        view = f"sparkfusion_copy_{new_query_id()}"
+        self.context.register_view(view, source.to_datafusion())
+        try:
+            inner = call_datafusion(self.context.sql, f"COPY {view} {tail}")
+        finally:
+            self.context.deregister_table(view)
+        return DataFrame(self, inner, Copy(source, tail))
+
     def plan(self, frame: DataFrame) -> Planned:
         """Plan a query without running it."""
         if self._closed:
             raise UserError("the session is closed", hint="sparkfusion.connect() opens a new one")
-        return self._planner.plan(frame.to_datafusion())
+        source = frame.copies.source if frame.copies is not None else frame
+        return self._planner.plan(source.to_datafusion())
 
     def start(self, frame: DataFrame, planned: Planned | None = None) -> RunningQuery:
         """Plan a query and start it. Used by the actions of DataFrame."""
@@ -87,6 +106,8 @@ class Session(CatalogMethods):
         if planned is None:
             planned = self.plan(frame)
         graph = planned.distribution.graph
+        if graph is not None and frame.copies is not None:
+            return self._start_copy(query, frame, frame.copies, planned)
         stages, tasks = (len(graph.stages), graph.task_count) if graph is not None else (0, 0)
         self._emit(QueryPlanned(query, stages, tasks, planned.distribution.reason, planned.seconds))
         if graph is None:
@@ -95,6 +116,14 @@ class Session(CatalogMethods):
         settings = self.config.ours.copy()
         job = QueryJob(query, graph, settings, planned.options, self._emit, self._prepare)
         return RunningQuery(query, frame.schema(), self._runner.start(job), graph.head, self._emit)
+
+    def _start_copy(self, query: QueryId, frame: DataFrame, copies: Copy, planned: Planned) -> RunningQuery:
+        def start_source() -> RunningQuery:
+            return self.start(copies.source, planned)
+
+        options = self.config.datafusion_options()
+        job = WriteJob(query, start_source, copies.tail, self.config.ours.copy(), options)
+        return RunningQuery(query, frame.schema(), job, Head(()), self._emit)
 
     def _answer(self, statement: Statement) -> DataFrame:
         if isinstance(statement, SetOption):

@@ -13,6 +13,8 @@ _RESET = re.compile(rf"^\s*RESET\s+({_NAME})\s*;?\s*$", re.IGNORECASE)
 _EXPLAIN = re.compile(
     r"^\s*EXPLAIN\s+(?!VERBOSE\b|FORMAT\b)(?:(ANALYZE)\s+(?!VERBOSE\b|FORMAT\b))?(.+)$", re.IGNORECASE | re.DOTALL
 )
+_COPY_TABLE = re.compile(r"^\s*COPY\s+([\w.\"]+)\s+(TO\b.*?)\s*;?\s*$", re.IGNORECASE | re.DOTALL)
+_COPY_QUERY = re.compile(r"^\s*COPY\s*\(", re.IGNORECASE)
 _EXTERNAL = re.compile(
     r"^\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:UNBOUNDED\s+)?EXTERNAL\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?"
     r"(?P<name>[\w.\"]+).*?\bSTORED\s+AS\s+(?P<format>\w+)(?P<rest>.*)$",
@@ -43,6 +45,15 @@ class ResetOption:
 
 
 @dataclass(frozen=True)
+class CopyQuery:
+    """`COPY source tail`: the source is a query or a table's name, the tail begins with TO."""
+
+    source: str
+    is_query: bool
+    tail: str
+
+
+@dataclass(frozen=True)
 class ExplainQuery:
     query: str
     analyze: bool
@@ -69,6 +80,33 @@ def parse_statement(sql: str) -> Statement | None:
         return ResetOption(found[1].lower())
     if found := _EXPLAIN.match(sql):
         return ExplainQuery(found[2], analyze=found[1] is not None)
+    return None
+
+
+def parse_copy(sql: str) -> CopyQuery | None:
+    """The parts of a COPY statement; None for any other.
+
+    >>> parse_copy("copy (select ')' from t) to 'x.csv'")
+    CopyQuery(source="select ')' from t", is_query=True, tail="to 'x.csv'")
+    >>> parse_copy("COPY t TO 'x.parquet'").source
+    't'
+    """
+    if found := _COPY_TABLE.match(sql):
+        return CopyQuery(found[1], is_query=False, tail=found[2])
+    found = _COPY_QUERY.match(sql)
+    if found is None:
+        return None
+    depth, quote = 1, ""
+    for at in range(found.end(), len(sql)):
+        character = sql[at]
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "'\"":
+            quote = character
+        else:
+            depth += {"(": 1, ")": -1}.get(character, 0)
+            if depth == 0:
+                return CopyQuery(sql[found.end() : at], is_query=True, tail=sql[at + 1 :].strip().rstrip(";"))
     return None
 
 
