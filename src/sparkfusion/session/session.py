@@ -68,10 +68,8 @@ class Session(CatalogMethods):
             return self._answer(statement)
         copied = parse_copy(query)
         if copied is not None:
-            source = (
-                self.sql(copied.source, param_values, **named_params) if copied.is_query else self.table(copied.source)
-            )
-            return self.copy(source, copied.tail)
+            text = copied.source if copied.is_query else f"select * from {copied.source}"
+            return self.copy(self.sql(text, param_values, **named_params), copied.tail)
         lossy = lossy_external_table(query)
         unwrapped = {name: unwrap(value) for name, value in named_params.items()}
         values = dict(param_values) if param_values is not None else None
@@ -121,8 +119,8 @@ class Session(CatalogMethods):
         def start_source() -> RunningQuery:
             return self.start(copies.source, planned)
 
-        options = self.config.datafusion_options()
-        job = WriteJob(query, start_source, copies.tail, self.config.ours.copy(), options)
+        options, store = self.config.datafusion_options(), self.config.ours.text("store_dir")
+        job = WriteJob(query, start_source, copies.tail, options, store_dir=store, prepare=self._prepare)
         return RunningQuery(query, frame.schema(), job, Head(()), self._emit)
 
     def _answer(self, statement: Statement) -> DataFrame:

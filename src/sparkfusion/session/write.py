@@ -14,12 +14,12 @@ from os import PathLike
 import pyarrow as pa
 from datafusion import SessionContext
 
-from sparkfusion.config import Settings
 from sparkfusion.errors import UserError, clean_message
 from sparkfusion.exchange.sink import FileSink
 from sparkfusion.exchange.store import LocalStore
 from sparkfusion.ids import QueryId, TaskKey
 from sparkfusion.session.query import RunningQuery
+from sparkfusion.worker.run_task import PrepareContext
 from sparkfusion.worker.session import session_config
 from sparkfusion.worker.task import TaskReport
 
@@ -54,13 +54,21 @@ class WriteJob:
     """A job whose one frame is the count of written rows. The query behind it starts with the first `next_frame`."""
 
     def __init__(
-        self, query: QueryId, start: Callable[[], RunningQuery], tail: str, settings: Settings, options: dict[str, str]
+        self,
+        query: QueryId,
+        start: Callable[[], RunningQuery],
+        tail: str,
+        options: dict[str, str],
+        *,
+        store_dir: str,
+        prepare: PrepareContext,
     ) -> None:
         self._query = query
         self._start = start
         self._tail = tail
-        self._settings = settings
         self._options = options
+        self._store_dir = store_dir
+        self._prepare = prepare
         self._running: RunningQuery | None = None
         self._done = False
 
@@ -68,7 +76,7 @@ class WriteJob:
         if self._done:
             return None
         self._done = True
-        store = LocalStore(self._query, memory_budget=0, directory=self._settings.text("store_dir"))
+        store = LocalStore(self._query, memory_budget=0, directory=self._store_dir)
         try:
             directory = self._gather(store)
             return self._copy(directory)
@@ -106,6 +114,7 @@ class WriteJob:
             "datafusion.optimizer.repartition_file_scans": "false",
         }
         context = SessionContext(session_config(self._options | whole))
+        self._prepare(context)
         try:
             context.register_arrow(_ROWS, directory)
             (counted,) = context.sql(f"COPY {_ROWS} {self._tail}").collect()
