@@ -29,6 +29,9 @@ class SparkfusionError(Exception):
         self.where = where
         self.hint = hint
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.message, self.where, self.hint)
+
     @property
     def retryable(self) -> bool:
         return self.kind in ("external", "internal")
@@ -40,6 +43,10 @@ class SparkfusionError(Exception):
         if self.hint is not None:
             parts.append(f"  hint: {self.hint}")
         return "\n".join(parts)
+
+
+def _rebuild(kind: type[SparkfusionError], message: str, where: TaskKey | None, hint: str | None) -> SparkfusionError:
+    return kind(message, where=where, hint=hint)
 
 
 class UserError(SparkfusionError):

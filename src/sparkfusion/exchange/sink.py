@@ -11,7 +11,7 @@ from sparkfusion.errors import StoreFullError
 from sparkfusion.exchange.channel import Channel
 from sparkfusion.exchange.frames import FrameFileWriter, compact, has_dictionaries, write_options
 from sparkfusion.exchange.manifest import FrameFile, Manifest
-from sparkfusion.exchange.store import LocalStore
+from sparkfusion.exchange.store import FrameStore
 from sparkfusion.ids import TaskKey
 
 _FLUSH_ROWS = 256 * 1024
@@ -53,9 +53,9 @@ class ChannelSink:
 
 
 class FileSink:
-    """Writes frames to files of the local store, at least one for each partition that has rows."""
+    """Writes frames to files of a store, at least one for each partition that has rows."""
 
-    def __init__(self, key: TaskKey, store: LocalStore, compression: str = "none") -> None:
+    def __init__(self, key: TaskKey, store: FrameStore, compression: str = "none") -> None:
         self._key = key
         self._store = store
         self._options = write_options(compression)
@@ -90,7 +90,7 @@ class FileSink:
 class _PartitionWriter:
     """The files of one output partition: a new one whenever the memory budget or a dictionary asks for it."""
 
-    def __init__(self, key: TaskKey, partition: int, store: LocalStore, options: pa.ipc.IpcWriteOptions) -> None:
+    def __init__(self, key: TaskKey, partition: int, store: FrameStore, options: pa.ipc.IpcWriteOptions) -> None:
         self._key = key
         self._partition = partition
         self._store = store

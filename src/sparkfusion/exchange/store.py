@@ -1,79 +1,98 @@
-"""The local store: frame files on this machine, in memory-backed storage while they fit a budget, on disk beyond it."""
+"""Stores: where frame files are. Memory-backed storage while they fit a budget, disk beyond it."""
 
 from __future__ import annotations
 
 import os
 import tempfile
 import threading
+from abc import ABC, abstractmethod
 from pathlib import Path
 
 from sparkfusion.errors import StoreFullError
 from sparkfusion.exchange.owned import OwnedDirectory
 from sparkfusion.ids import QueryId, TaskKey
 
-_SHARED_MEMORY = Path("/dev/shm")
+SHARED_MEMORY = Path("/dev/shm")
 
 
-class LocalStore:
-    """The frame files of one query. Its threads may use it at the same time; `close` removes everything.
+class FrameStore(ABC):
+    """What a task writes to: a private directory for each attempt, below one directory in memory and one on disk.
 
-    The budget counts bytes as they are written. A file that was started in memory ends when the budget is used up and
-    the next one goes to disk, so the budget is exceeded by one frame per writer at most.
+    Threads may use it at the same time. The budget counts bytes as they are written. A file that was started in
+    memory ends when the budget is used up and the next one goes to disk, so the budget is exceeded by one frame per
+    writer at most.
     """
 
-    def __init__(self, query: QueryId, *, memory_budget: int, directory: str = "") -> None:
-        self._query = query
+    def __init__(self, memory_budget: int, base: Path) -> None:
+        self.base = base
         self._lock = threading.Lock()
-        self._memory_left = memory_budget if os.access(_SHARED_MEMORY, os.W_OK) else 0
-        self._memory: OwnedDirectory | None = None
-        self._disk: OwnedDirectory | None = None
-        self.base = Path(directory or tempfile.gettempdir())
-        if not os.access(self.base, os.W_OK):
-            raise StoreFullError(
-                f"frames cannot be written to {str(self.base)!r}: no such directory, or no permission",
-                hint="set sparkfusion.store_dir to a directory that exists and may be written",
-            )
+        self._memory_left = memory_budget if os.access(SHARED_MEMORY, os.W_OK) else 0
+
+    @abstractmethod
+    def _home(self, *, in_memory: bool) -> Path:
+        """The directory that holds the attempts' directories; called under the lock, exists afterwards."""
 
     def has_memory(self) -> bool:
         with self._lock:
             return self._memory_left > 0
-
-    def attempt_directory(self, key: TaskKey, *, in_memory: bool) -> Path:
-        """The private directory of one attempt, created on first use."""
-        made = self._home(in_memory=in_memory).path / _name(key)
-        made.mkdir(exist_ok=True)
-        return made
 
     def took(self, size: int) -> None:
         """Count bytes written to memory-backed storage."""
         with self._lock:
             self._memory_left -= size
 
+    def attempt_directory(self, key: TaskKey, *, in_memory: bool) -> Path:
+        """The private directory of one attempt, created on first use."""
+        with self._lock:
+            made = self._home(in_memory=in_memory) / _name(key)
+        made.mkdir(exist_ok=True)
+        return made
+
     def discard(self, key: TaskKey) -> None:
         """Remove what one attempt wrote. Idempotent."""
-        for home in (self._memory, self._disk):
-            gone = home.path / _name(key) if home is not None else None
+        for in_memory in (True, False):
+            with self._lock:
+                home = self._existing_home(in_memory=in_memory)
+            gone = home / _name(key) if home is not None else None
             if gone is None or not gone.exists():
                 continue
             for file in gone.iterdir():
-                if home is self._memory:
+                if in_memory:
                     self.took(-file.stat().st_size)
                 file.unlink()
             gone.rmdir()
 
+    @abstractmethod
+    def _existing_home(self, *, in_memory: bool) -> Path | None:
+        """The directory if anything was ever put there."""
+
+
+class LocalStore(FrameStore):
+    """The store of one query in this process, which owns it: `close` removes everything."""
+
+    def __init__(self, query: QueryId, *, memory_budget: int, directory: str = "") -> None:
+        super().__init__(memory_budget, Path(directory or tempfile.gettempdir()))
+        self._query = query
+        self._homes: dict[bool, OwnedDirectory] = {}
+        if not os.access(self.base, os.W_OK):
+            raise StoreFullError(
+                f"frames cannot be written to {str(self.base)!r}: no such directory, or no permission",
+                hint="set sparkfusion.store_dir to a directory that exists and may be written",
+            )
+
     def close(self) -> None:
         """Remove everything. Idempotent; called when the query has ended in any way."""
-        for home in (self._memory, self._disk):
-            if home is not None:
-                home.close()
+        for home in self._homes.values():
+            home.close()
 
-    def _home(self, *, in_memory: bool) -> OwnedDirectory:
-        with self._lock:
-            if in_memory:
-                self._memory = self._memory or OwnedDirectory(self._query, _SHARED_MEMORY)
-                return self._memory
-            self._disk = self._disk or OwnedDirectory(self._query, self.base)
-            return self._disk
+    def _home(self, *, in_memory: bool) -> Path:
+        if in_memory not in self._homes:
+            self._homes[in_memory] = OwnedDirectory(self._query, SHARED_MEMORY if in_memory else self.base)
+        return self._homes[in_memory].path
+
+    def _existing_home(self, *, in_memory: bool) -> Path | None:
+        home = self._homes.get(in_memory)
+        return home.path if home is not None else None
 
 
 def _name(key: TaskKey) -> str:

@@ -1,0 +1,146 @@
+"""The part of a running query that every runner shares: the driver, and the reader's end of the channel."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import pyarrow as pa
+from datafusion import SessionContext
+
+from sparkfusion.errors import SparkfusionError, classify
+from sparkfusion.exchange.channel import Channel
+from sparkfusion.exchange.sink import ChannelSink, Sink
+from sparkfusion.ids import TaskKey
+from sparkfusion.runner.base import QueryJob
+from sparkfusion.runner.drive import HostedTask, QueryDriver, start_driver_thread
+from sparkfusion.runner.machine import HEAD, Policy
+from sparkfusion.runner.pool import TaskPool
+from sparkfusion.worker.cancel import CancelToken
+from sparkfusion.worker.run_task import run_task
+from sparkfusion.worker.task import TaskReport, TaskSpec
+
+PATIENCE_SECONDS = 10.0
+_MEMORY_LIMIT = "datafusion.runtime.memory_limit"
+_TEMP_DIRECTORY = "datafusion.runtime.temp_directory"
+
+
+class DrivenJob(ABC):
+    """One query under way: the task host of its driver, and the running job of its reader.
+
+    A runner says how tasks of a stage are started, what an attempt's leftovers are, and what to release at the end.
+    Tasks that run in this process (the head's, on every runner) run on the pool here.
+    """
+
+    def __init__(self, job: QueryJob, slots: int) -> None:
+        self._job = job
+        self._channel = Channel(job.settings.integer("channel_frames"))
+        self._pool = TaskPool(slots, f"sparkfusion-{job.query}-task")
+        self._lock = threading.Lock()
+        self._tokens: dict[TaskKey, CancelToken] = {}
+        self._driver = QueryDriver(job, policy_of(job))
+        self._thread: threading.Thread | None = None
+
+    def begin(self) -> None:
+        """Start the query. Called once, when the runner's part is ready."""
+        self._thread = start_driver_thread(self._driver, self, f"sparkfusion-{self._job.query}-driver")
+
+    # ---- the reader's side
+
+    def next_frame(self) -> pa.RecordBatch | None:
+        return self._channel.get()
+
+    def cancel(self, reason: str = "the query was cancelled") -> None:
+        self._driver.cancel(reason)
+
+    def close(self) -> None:
+        self._channel.close()
+        self._driver.cancel("the reader closed the query")
+        if self._thread is not None:
+            self._thread.join(PATIENCE_SECONDS)
+
+    def reports(self) -> list[TaskReport]:
+        return self._driver.reports()
+
+    # ---- the driver's side
+
+    @abstractmethod
+    def start(self, tasks: Sequence[HostedTask]) -> None: ...
+
+    @abstractmethod
+    def discard(self, key: TaskKey) -> None: ...
+
+    @abstractmethod
+    def release(self) -> None:
+        """Remove what the query made. Called once, when no task runs any more."""
+
+    def stop_tasks(self) -> None:
+        """Ask running tasks to end."""
+        with self._lock:
+            for token in self._tokens.values():
+                token.cancel()
+
+    def end(self, error: SparkfusionError | None) -> None:
+        if error is not None:
+            self._channel.finish(error)
+        self.stop_tasks()
+        self._pool.close(PATIENCE_SECONDS)
+        self.release()
+        self._channel.finish(error)
+
+    # ---- tasks in this process
+
+    def run_here(self, task: HostedTask) -> None:
+        token = CancelToken()
+        with self._lock:
+            self._tokens[task.key] = token
+        self._pool.submit(functools.partial(self._run, task, token))
+
+    def file_sink(self, key: TaskKey) -> Sink:
+        """Where a task in this process writes when its rows do not go to the reader."""
+        raise NotImplementedError(f"{key}: this runner writes no files from this process")
+
+    def _run(self, task: HostedTask, token: CancelToken) -> None:
+        sink: Sink | None = None
+        try:
+            sink = ChannelSink(task.key, self._channel) if task.streams else self.file_sink(task.key)
+            report = run_task(self.spec(task), sink, token, self._job.prepare)
+        except Exception as error:
+            streamed = isinstance(sink, ChannelSink) and sink.wrote
+            self._driver.failed(task.key, classify(error, task.key), streamed=streamed)
+        else:
+            self._driver.succeeded(report)
+        finally:
+            with self._lock:
+                self._tokens.pop(task.key, None)
+
+    def spec(self, task: HostedTask) -> TaskSpec:
+        return TaskSpec(
+            key=task.key,
+            plan=task.plan,
+            outputs=task.outputs,
+            options=self._job.options,
+            memory_limit=task_memory(self._job, alone=task.key.stage == HEAD),
+            spill_directory=self._job.settings.text("store_dir") or self._job.options.get(_TEMP_DIRECTORY, ""),
+        )
+
+
+def task_memory(job: QueryJob, *, alone: bool) -> int:
+    """Bytes for one task. A limit that the user set in DataFusion is shared by the slots; the head has them all."""
+    slots = job.settings.resolved_slots()
+    share = job.settings.resolved_task_memory()
+    limit = job.options.get(_MEMORY_LIMIT, "unlimited")
+    if limit != "unlimited" and not job.settings.integer("task_memory_bytes"):
+        share = SessionContext.parse_capacity_limit(_MEMORY_LIMIT, limit) // slots
+    return share * slots if alone else share
+
+
+def policy_of(job: QueryJob) -> Policy:
+    settings = job.settings
+    return Policy(
+        retries=settings.integer("task_retries"),
+        bytes_per_partition=settings.integer("bytes_per_partition"),
+        merge_small_partitions=settings.flag("merge_small_partitions"),
+    )
