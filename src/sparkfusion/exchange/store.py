@@ -97,3 +97,20 @@ class LocalStore(FrameStore):
 
 def _name(key: TaskKey) -> str:
     return f"{key.stage}-{key.task}-{key.attempt}"
+
+
+class BorrowedStore(FrameStore):
+    """A store whose directories somebody else made and will remove: what a task in another process writes to.
+
+    The budget is this task's share; without a directory in memory everything goes to disk.
+    """
+
+    def __init__(self, memory_home: str, disk_home: str, memory_budget: int) -> None:
+        super().__init__(memory_budget if memory_home else 0, Path(disk_home))
+        self._memory_home = Path(memory_home) if memory_home else None
+
+    def _home(self, *, in_memory: bool) -> Path:
+        return self._memory_home if in_memory and self._memory_home is not None else self.base
+
+    def _existing_home(self, *, in_memory: bool) -> Path | None:
+        return self._memory_home if in_memory else self.base

@@ -17,6 +17,7 @@ class LocalRunner:
     """Runs queries in this process. Any number at the same time, each with its own pool, store and driver."""
 
     name = "local"
+    slots = None
 
     def __init__(self) -> None:
         self._jobs: weakref.WeakSet[LocalJob] = weakref.WeakSet()

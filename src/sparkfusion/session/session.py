@@ -17,6 +17,7 @@ from sparkfusion.observe.events import Event, QueryPlanned, Subscriber
 from sparkfusion.plan.stage import Head
 from sparkfusion.plan.wire.check import check_wire_format
 from sparkfusion.runner.base import QueryJob, Runner
+from sparkfusion.runner.targets import runner_for
 from sparkfusion.session.catalog import CatalogMethods
 from sparkfusion.session.config import SessionSettings
 from sparkfusion.session.frame import Copy, DataFrame
@@ -50,6 +51,8 @@ class Session(CatalogMethods):
         self._runner = runner
         self._subscribers: list[Subscriber] = []
         self._object_stores: list[tuple[str, Any, str | None]] = []
+        if runner.slots is not None:
+            self.config["datafusion.execution.target_partitions"] = runner.slots
         for name, value in (settings or {}).items():
             self.config[name] = value
         self._planner = Planner(self.config, self._prepare)
@@ -179,18 +182,12 @@ class Session(CatalogMethods):
             context.register_object_store(scheme, store, host)
 
 
-def connect(target: str | None = None, *, config: Mapping[str, object] | None = None) -> Session:
+def connect(target: object = None, *, config: Mapping[str, object] | None = None) -> Session:
     """Open a session.
 
     Args:
-        target: where tasks run. None or "local": in this process.
+        target: where tasks run. None or "local": in this process. A SparkSession: as tasks of that Spark. "spark": of
+            the active Spark session, or of a local one that is started and stopped with this session.
         config: settings by their full names, `datafusion.*` and `sparkfusion.*`.
     """
-    from sparkfusion.runner.local import LocalRunner
-
-    if target not in (None, "local"):
-        raise UserError(
-            f"cannot connect to {target!r}",
-            hint='this version runs queries in the current process: connect() or connect("local")',
-        )
-    return Session(LocalRunner(), config)
+    return Session(runner_for(target), config)

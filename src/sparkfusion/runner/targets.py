@@ -1,0 +1,33 @@
+"""From what a user connects to, to the runner that hosts the tasks."""
+
+from __future__ import annotations
+
+from sparkfusion.errors import UserError
+from sparkfusion.runner.base import Runner
+from sparkfusion.runner.local import LocalRunner
+
+
+def runner_for(target: object) -> Runner:
+    """None or "local": this process. "spark": a local Spark session. A SparkSession: that one."""
+    if target is None or target == "local":
+        return LocalRunner()
+    if target == "spark" or type(target).__module__.split(".")[0] == "pyspark":
+        return _spark_runner(target)
+    raise UserError(
+        f"cannot connect to {target!r}",
+        hint='connect() runs queries in this process; connect("spark") or connect(spark_session) on Spark',
+    )
+
+
+def _spark_runner(target: object) -> Runner:
+    try:
+        import pyspark  # noqa: F401
+    except ImportError:
+        raise UserError("pyspark is not installed", hint="pip install 'sparkfusion[spark]'") from None
+    from sparkfusion.runner.spark.launch import local_session
+    from sparkfusion.runner.spark.runner import SparkRunner
+
+    if target != "spark":
+        return SparkRunner(target)
+    session, owned = local_session()
+    return SparkRunner(session, owned=owned)
