@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from sparkfusion.errors import UserError
+from sparkfusion.errors import UnknownSettingError, UserError
 
 PREFIX = "sparkfusion."
 MIB = 1024 * 1024
@@ -111,7 +111,7 @@ def lookup(name: str) -> Setting:
     found = _BY_NAME.get(name)
     if found is None:
         near = difflib.get_close_matches(name, _BY_NAME, n=1, cutoff=0.0)
-        raise UserError(f"unknown setting {name!r}", hint=f"did you mean {near[0]!r}?")
+        raise UnknownSettingError(f"unknown setting {name!r}", hint=f"did you mean {near[0]!r}?")
     return found
 
 

@@ -73,6 +73,10 @@ class InternalError(SparkfusionError):
     kind: ClassVar[ErrorKind] = "internal"
 
 
+class UnknownSettingError(UserError, KeyError):
+    """No setting has that name. Also a KeyError, so that `session.config` is a mapping like any other."""
+
+
 class PlanTooLargeError(ResourceError):
     """A plan is over `sparkfusion.max_plan_bytes`."""
 
@@ -96,7 +100,7 @@ class VerificationError(SparkfusionError):
 _RESOURCE_MARKS = ("Resources exhausted", "No space left on device", "Disk quota exceeded", "out of memory")
 _INTERNAL_MARKS = ("Internal error", "This feature is not implemented", "panicked")
 _EXTERNAL_MARKS = ("Object Store error", "IoError", "IO error", "Io error", "Connection refused", "timed out")
-_USER_MARKS = ("not found", "NotFound", "No such file", "Permission denied", "Parquet error", "Python UDF")
+_USER_MARKS = ("not found", "NotFound", "No such file", "Permission denied", "Parquet error", "UDF")
 
 
 def classify(error: BaseException, where: TaskKey | None = None) -> SparkfusionError:

@@ -7,6 +7,8 @@ from collections import deque
 
 import pyarrow as pa
 
+_TURN_SECONDS = 0.2
+
 
 class ChannelClosedError(Exception):
     """The reader has gone: a producer that sees this stops, it did nothing wrong."""
@@ -25,6 +27,7 @@ class Channel:
         self._condition = threading.Condition()
         self._closed = False
         self._finished = False
+        self._dropped = False
         self._error: BaseException | None = None
 
     def put(self, frame: pa.RecordBatch) -> None:
@@ -36,11 +39,18 @@ class Channel:
             self._condition.notify_all()
 
     def get(self) -> pa.RecordBatch | None:
-        """The next frame; None at the end. Waits, and a Ctrl-C gets through."""
+        """The next frame; None at the end. Raises `ChannelClosedError` if frames were dropped by a close.
+
+        Waits in short turns: a wait without an end does not notice Ctrl-C where a library's signal handler restarts
+        system calls (polars' does).
+        """
         with self._condition:
-            self._condition.wait_for(lambda: self._frames or self._finished or self._closed)
+            while not (self._frames or self._over()):
+                self._condition.wait(_TURN_SECONDS)
             if self._error is not None:
                 raise self._error
+            if self._dropped:
+                raise ChannelClosedError
             if not self._frames:
                 return None
             frame = self._frames.popleft()
@@ -58,6 +68,7 @@ class Channel:
 
     def close(self) -> None:
         with self._condition:
+            self._dropped = self._dropped or bool(self._frames) or not self._finished
             self._closed = True
             self._frames.clear()
             self._condition.notify_all()

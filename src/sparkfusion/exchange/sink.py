@@ -127,7 +127,7 @@ class _PartitionWriter:
             self._open = self._new_file(batch.schema)
         size = self._open.write(batch)
         if self._open_in_memory:
-            self._store.took(size)
+            self._store.took(self._key, size)
 
     def _new_file(self, schema: pa.Schema) -> FrameFileWriter:
         self._open_in_memory = self._store.has_memory()
@@ -146,7 +146,7 @@ class _PartitionWriter:
             return
         try:
             frames = pa.Table.from_batches(self._held).unify_dictionaries().to_batches()
-        except pa.ArrowNotImplementedError:  # a dictionary inside a list or struct
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):  # inside a list or struct; too many for the index type
             frames = self._held
         single_file = frames is not self._held
         for frame in frames:

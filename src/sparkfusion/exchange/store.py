@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import threading
 from abc import ABC, abstractmethod
@@ -13,6 +14,7 @@ from sparkfusion.exchange.owned import OwnedDirectory
 from sparkfusion.ids import QueryId, TaskKey
 
 SHARED_MEMORY = Path("/dev/shm")
+_RESERVE_BYTES = 64 * 1024 * 1024
 
 
 class FrameStore(ABC):
@@ -27,19 +29,22 @@ class FrameStore(ABC):
         self.base = base
         self._lock = threading.Lock()
         self._memory_left = memory_budget if os.access(SHARED_MEMORY, os.W_OK) else 0
+        self._taken: dict[TaskKey, int] = {}
 
     @abstractmethod
     def _home(self, *, in_memory: bool) -> Path:
         """The directory that holds the attempts' directories; called under the lock, exists afterwards."""
 
     def has_memory(self) -> bool:
+        """Whether the next frame may go to memory-backed storage: within the budget, and with room left for others."""
         with self._lock:
-            return self._memory_left > 0
+            return self._memory_left > 0 and _free_memory() > _RESERVE_BYTES
 
-    def took(self, size: int) -> None:
-        """Count bytes written to memory-backed storage."""
+    def took(self, key: TaskKey, size: int) -> None:
+        """Count bytes that an attempt wrote to memory-backed storage; `discard` gives them back."""
         with self._lock:
             self._memory_left -= size
+            self._taken[key] = self._taken.get(key, 0) + size
 
     def attempt_directory(self, key: TaskKey, *, in_memory: bool) -> Path:
         """The private directory of one attempt, created on first use."""
@@ -49,18 +54,13 @@ class FrameStore(ABC):
         return made
 
     def discard(self, key: TaskKey) -> None:
-        """Remove what one attempt wrote. Idempotent."""
-        for in_memory in (True, False):
-            with self._lock:
-                home = self._existing_home(in_memory=in_memory)
-            gone = home / _name(key) if home is not None else None
-            if gone is None or not gone.exists():
-                continue
-            for file in gone.iterdir():
-                if in_memory:
-                    self.took(-file.stat().st_size)
-                file.unlink()
-            gone.rmdir()
+        """Remove what one attempt wrote. Idempotent; safe while the attempt is still ending."""
+        with self._lock:
+            self._memory_left += self._taken.pop(key, 0)
+            homes = [self._existing_home(in_memory=True), self._existing_home(in_memory=False)]
+        for home in homes:
+            if home is not None:
+                shutil.rmtree(home / _name(key), ignore_errors=True)
 
     @abstractmethod
     def _existing_home(self, *, in_memory: bool) -> Path | None:
@@ -71,7 +71,7 @@ class LocalStore(FrameStore):
     """The store of one query in this process, which owns it: `close` removes everything."""
 
     def __init__(self, query: QueryId, *, memory_budget: int, directory: str = "") -> None:
-        super().__init__(memory_budget, Path(directory or tempfile.gettempdir()))
+        super().__init__(memory_budget, Path(directory or tempfile.gettempdir()).absolute())
         self._query = query
         self._homes: dict[bool, OwnedDirectory] = {}
         if not os.access(self.base, os.W_OK):
@@ -93,6 +93,11 @@ class LocalStore(FrameStore):
     def _existing_home(self, *, in_memory: bool) -> Path | None:
         home = self._homes.get(in_memory)
         return home.path if home is not None else None
+
+
+def _free_memory() -> int:
+    found = os.statvfs(SHARED_MEMORY)
+    return found.f_bavail * found.f_frsize
 
 
 def _name(key: TaskKey) -> str:

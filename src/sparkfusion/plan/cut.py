@@ -35,6 +35,8 @@ def cut(root: PlanNode, describe: Describe) -> StageGraph:
     if not cutter.stages:
         raise NotDistributableError("the plan has one partition: there is nothing to distribute")
     head = _head_of(root)
+    if head.plan is not None:
+        describe(root)  # whether it can be decoded at all without what is now below an exchange
     stages = tuple(cutter.stages)
     readers = {exchange: stage for stage in stages for exchange in stage.inputs}
     exchanges = tuple(_with_final_kind(exchange, readers.get(exchange.id)) for exchange in cutter.exchanges)

@@ -6,8 +6,9 @@ Refusing is always right; letting something through that does not survive the wi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 
+from sparkfusion.plan.subqueries import has_unproven_scalar_subquery
 from sparkfusion.plan.wire import PlanNode, file_scan_conf, kind, walk
 
 
@@ -26,9 +27,11 @@ _REFUSED = {
     "parquet_sink": _WRITES,
     "csv_sink": _WRITES,
     "json_sink": _WRITES,
+    "generate_series": "generate_series loses its projection in the wire format",
     "async_func": "an asynchronous function runs in the process that defined it",
 }
 
+_NODE_LINE = re.compile(r"^\s*[A-Z]\w*(?: [A-Z]\w*)*(?::|$| )")
 _COMPRESSED = re.compile(r"\.(gz|bz2|xz|zst)$")
 _LOSSY_WINDOW = (
     (re.compile(r"\bFILTER \(WHERE "), "FILTER on a window function does not survive the wire format"),
@@ -36,23 +39,25 @@ _LOSSY_WINDOW = (
 )
 
 
-def check_logical(plan_text: str, lossy_tables: dict[str, str], tables_read: Iterable[str]) -> None:
+def check_logical(plan_text: str, lossy_tables: Mapping[str, str]) -> None:
     """Refuse what can be seen only before encoding (trap 14).
 
     Args:
         plan_text: the logical plan as DataFusion prints it, subqueries included.
-        lossy_tables: tables whose scan options are lost on the wire, with what is lost.
-        tables_read: the tables this query reads.
+        lossy_tables: the tables of this query whose scan options are lost on the wire, with what is lost.
     """
-    for line in plan_text.splitlines():
-        if not line.lstrip().startswith("WindowAggr:"):
-            continue
+    lines = plan_text.splitlines()
+    # A literal with a line break makes lines that are no nodes; then a mark may stand anywhere.
+    one_node_a_line = all(_NODE_LINE.match(line) for line in lines)
+    if any("WindowAggr:" in line for line in lines):
+        windows = [line for line in lines if "WindowAggr:" in line] if one_node_a_line else [plan_text]
         for mark, reason in _LOSSY_WINDOW:
-            if mark.search(line):
+            if any(mark.search(window) for window in windows):
                 raise NotDistributableError(reason)
-    for table in tables_read:
-        if table in lossy_tables:
-            raise NotDistributableError(f"table {table!r}: {lossy_tables[table]} does not survive the wire format")
+    if has_unproven_scalar_subquery(lines) or (not one_node_a_line and "<subquery>" in plan_text):
+        raise NotDistributableError("a scalar subquery may give several rows, which must be an error")
+    for table, lost in lossy_tables.items():
+        raise NotDistributableError(f"table {table!r}: {lost} does not survive the wire format")
 
 
 def check_physical(root: PlanNode) -> None:

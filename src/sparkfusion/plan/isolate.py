@@ -42,7 +42,7 @@ def restrict(node: PlanNode, partitions: Partitions) -> None:
         kept = [file for p in partitions for file in conf.file_groups[p].files] if conf.file_groups else []
         del conf.file_groups[:]
         conf.file_groups.add().files.extend(kept)
-    elif name == "memory_scan":
+    elif name == "memory_scan" and node.memory_scan.partitions:
         kept_rows = node.memory_scan.partitions[partitions[0]]
         del node.memory_scan.partitions[:]
         node.memory_scan.partitions.append(kept_rows)

@@ -8,6 +8,8 @@ import pyarrow as pa
 from datafusion import SessionContext
 from datafusion.plan import ExecutionPlan
 
+from sparkfusion.errors import clean_message
+from sparkfusion.plan.gate import NotDistributableError
 from sparkfusion.plan.void import void
 from sparkfusion.plan.wire import PlanNode, copy_of, decode, encode, kind, walk
 from sparkfusion.plan.wire import wire_pb2 as pb
@@ -20,6 +22,18 @@ class DescribedSchema:
 
     arrow: pa.Schema
     encoded: bytes
+
+
+def unique_names(names: list[str]) -> list[str]:
+    """The names, each made different from those before it.
+
+    >>> unique_names(["k", "v", "k"])
+    ['k', 'v', 'k:2']
+    """
+    made: list[str] = []
+    for index, name in enumerate(names):
+        made.append(name if name not in names[:index] else f"{name}:{index}")
+    return made
 
 
 class SchemaProbe:
@@ -41,17 +55,31 @@ class SchemaProbe:
         probe.nested_loop_join.left.CopyFrom(self._one_row)
         probe.nested_loop_join.right.CopyFrom(coalesce(void(node)))
         probe.nested_loop_join.join_type = pb.LEFT
-        decoded = ExecutionPlan.from_bytes(self._context, encode(probe))
-        schema: pa.Schema = next(self._context.execute(decoded, 0)).to_pyarrow().schema
-        return DescribedSchema(schema, self.encode(schema))
+        try:
+            decoded = ExecutionPlan.from_bytes(self._context, encode(probe))
+            schema: pa.Schema = next(self._context.execute(decoded, 0)).to_pyarrow().schema
+            return DescribedSchema(schema, self.encode(schema))
+        except Exception as error:
+            reason = clean_message(error).splitlines()[0]
+            raise NotDistributableError(f"a part of the plan cannot be decoded: {reason}") from error
 
     def encode(self, schema: pa.Schema) -> bytes:
-        """DataFusion's encoding of an Arrow schema: that of an empty in-memory table."""
+        """DataFusion's encoding of an Arrow schema: that of an empty in-memory table.
+
+        Such a table takes no name twice, so the names are made different for it and put back in the encoding.
+        """
         if len(schema) == 0:
             return b""
         known = self._encoded.get(schema)
         if known is None:
-            frame = self._context.create_dataframe([[pa.RecordBatch.from_pylist([], schema=schema)]])
-            known = decode(frame.execution_plan().to_bytes(self._context)).memory_scan.schema
+            columns = [pa.array([], field.type) for field in schema]
+            fields = [field.with_name(name) for field, name in zip(schema, unique_names(schema.names), strict=True)]
+            empty = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+            frame = self._context.create_dataframe([[empty]])
+            table = decode(frame.execution_plan().to_bytes(self._context)).memory_scan
+            encoded = pb.Schema.FromString(table.schema)
+            for column, name in zip(encoded.columns, schema.names, strict=True):
+                column.name = name
+            known = encoded.SerializeToString()
             self._encoded[schema] = known
         return known

@@ -16,14 +16,14 @@ def merge_small_partitions(sizes: Sequence[int], target: int) -> tuple[Partition
 
     >>> merge_small_partitions([3, 4, 100, 0, 5, 9], target=10)
     ((0, 1), (2, 3), (4,), (5,))
-    >>> merge_small_partitions([0, 0], target=1)
-    ((0, 1),)
+    >>> merge_small_partitions([0, 20, 0], target=1)
+    ((0, 1, 2),)
     """
     merged: list[Partitions] = []
     group: tuple[int, ...] = ()
     total = 0
     for partition, size in enumerate(sizes):
-        if group and size > 0 and total + size > target:
+        if total > 0 and size > 0 and total + size > target:
             merged.append(group)
             group, total = (), 0
         group += (partition,)

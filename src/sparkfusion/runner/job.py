@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 from datafusion import SessionContext
 
-from sparkfusion.errors import SparkfusionError, classify
-from sparkfusion.exchange.channel import Channel
+from sparkfusion.errors import QueryCancelledError, SparkfusionError, classify
+from sparkfusion.exchange.channel import Channel, ChannelClosedError
 from sparkfusion.exchange.sink import ChannelSink, Sink
 from sparkfusion.ids import TaskKey
 from sparkfusion.runner.base import QueryJob
@@ -50,7 +50,10 @@ class DrivenJob(ABC):
     # ---- the reader's side
 
     def next_frame(self) -> pa.RecordBatch | None:
-        return self._channel.get()
+        try:
+            return self._channel.get()
+        except ChannelClosedError:
+            raise QueryCancelledError("the query was closed while its rows were read") from None
 
     def cancel(self, reason: str = "the query was cancelled") -> None:
         self._driver.cancel(reason)
@@ -107,7 +110,7 @@ class DrivenJob(ABC):
         try:
             sink = ChannelSink(task.key, self._channel) if task.streams else self.file_sink(task.key)
             report = run_task(self.spec(task), sink, token, self._job.prepare)
-        except Exception as error:
+        except BaseException as error:  # a panic in native code must fail the query, not the pool's thread
             streamed = isinstance(sink, ChannelSink) and sink.wrote
             self._driver.failed(task.key, classify(error, task.key), streamed=streamed)
         else:

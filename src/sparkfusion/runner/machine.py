@@ -3,8 +3,8 @@
 Nothing here waits, runs or writes, so retries, commits and adaptive decisions are tested by feeding events. A driver
 carries the commands out and reports what happened. The head counts as stage 0 with one task.
 
-Promises: every task's output is committed once (the first attempt that succeeds while it is wanted, others are
-discarded); a consumer starts only when all its inputs are committed; after an outcome no task is started.
+Promises: every task's output is committed once, by the attempt that is wanted, and others are discarded; a consumer
+starts only when all its inputs are committed; after an outcome no task is started.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from sparkfusion.errors import QueryCancelledError, SparkfusionError
+from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionError
 from sparkfusion.exchange.manifest import Manifest, bytes_per_partition
 from sparkfusion.ids import ExchangeId, QueryId, StageId, TaskKey
 from sparkfusion.plan.isolate import Partitions
@@ -178,9 +178,7 @@ def transition(state: QueryState, event: MachineEvent) -> Step:
 
 def _on_success(state: QueryState, event: TaskSucceeded) -> Step:
     task = _task_of(state, event.key)
-    if task is None or task.manifest is not None or event.key.attempt > task.attempt:
-        return state, (Discard(event.key),)
-    if event.key.attempt != task.attempt and not state.graph.stage(event.key.stage).deterministic:
+    if task is None or task.manifest is not None or event.key.attempt != task.attempt:
         return state, (Discard(event.key),)
     state = _with_task(state, event.key, replace(task, running=False, manifest=event.manifest))
     last_stream = state.graph.head.streams and event.key.stage == _streaming_stage(state)
@@ -207,6 +205,9 @@ def _on_lost(state: QueryState, event: OutputLost) -> Step:
         for stage in state.graph.stages:
             if any(state.graph.exchange(e).producer in lost for e in stage.inputs):
                 lost.add(stage.id)
+    if _reader_has_rows_of(state, lost):
+        error = ExternalError("rows that the reader already has are lost", hint="run the query again")
+        return replace(state, outcome="failed"), (End("failed", error),)
     commands: list[Command] = []
     for stage_id in sorted(lost):
         only = event.task if stage_id == event.stage else None
@@ -218,6 +219,14 @@ def _on_lost(state: QueryState, event: OutputLost) -> Step:
             state = _with_task(state, key, TaskState(attempt=task.attempt + 1, failures=task.failures))
     state, launched = _launch_ready(state)
     return state, (*commands, *launched)
+
+
+def _reader_has_rows_of(state: QueryState, lost: set[StageId]) -> bool:
+    """Whether rows computed from a lost output may have reached the reader, where they cannot be taken back."""
+    if state.graph.head.streams:
+        streaming = _streaming_stage(state)
+        return streaming in lost and state.stage(streaming).started
+    return state.stage(HEAD).started and any(state.graph.exchange(e).producer in lost for e in state.graph.head.inputs)
 
 
 def _launch_ready(state: QueryState) -> Step:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
@@ -10,37 +11,33 @@ from typing import TYPE_CHECKING, Any, cast
 
 import datafusion
 from datafusion import SessionContext
-from datafusion.options import CsvReadOptions
 
 from sparkfusion.errors import UserError, clean_message
 from sparkfusion.session.frame import DataFrame
-from sparkfusion.session.verbs import call_datafusion
+from sparkfusion.session.lossy import UNNAMED, lost_options
+from sparkfusion.session.verbs import call_datafusion, unwrap
 
 if TYPE_CHECKING:
     from sparkfusion.session.planner import Planner
-
-_CARRIED_CSV_OPTIONS = frozenset(
-    {
-        "has_header", "delimiter", "quote", "escape", "comment", "newlines_in_values", "schema",
-        "schema_infer_max_records", "file_extension", "table_partition_cols", "truncated_rows",
-    }
-)  # fmt: skip
 
 
 def _register(name: str) -> Callable[..., None]:
     """A method that registers a table under its first argument; its errors name the table and the path."""
     original = getattr(SessionContext, name)
+    signature = inspect.signature(original)
 
     @functools.wraps(original)
-    def method(self: CatalogMethods, table: str, source: Any, *args: Any, **kwargs: Any) -> None:
+    def method(self: CatalogMethods, *args: Any, **kwargs: Any) -> None:
+        bound = signature.bind(self.context, *args, **kwargs)
+        _, table, source, *_ = bound.arguments.values()
         _check_exists(table, source)
-        inner = source.to_datafusion() if isinstance(source, DataFrame) else source
+        arguments = {key: unwrap(value) for key, value in bound.arguments.items() if key != "self"}
         try:
-            original(self.context, table, inner, *args, **kwargs)
+            original(self.context, **arguments)
         except Exception as error:
             shown = f" from {str(source)!r}" if isinstance(source, str | PathLike) else ""
             raise UserError(f"cannot register table {table!r}{shown}: {clean_message(error)}") from error
-        self._note_options(table, kwargs)
+        self._planner.lossy_tables.add(table, lost_options(arguments))
 
     return method
 
@@ -48,10 +45,14 @@ def _register(name: str) -> Callable[..., None]:
 def _read(name: str) -> Callable[..., DataFrame]:
     """A method that makes a DataFrame of files or rows."""
     original = getattr(SessionContext, name)
+    signature = inspect.signature(original)
 
     @functools.wraps(original)
     def method(self: CatalogMethods, *args: Any, **kwargs: Any) -> DataFrame:
-        return self._frame(call_datafusion(original, self.context, *args, **kwargs))
+        arguments = signature.bind(self.context, *args, **kwargs).arguments
+        made = call_datafusion(original, self.context, *args, **kwargs)
+        self._planner.lossy_tables.add(UNNAMED, lost_options(arguments))
+        return self._frame(made)
 
     return method
 
@@ -114,18 +115,6 @@ class CatalogMethods:
         """Let this session's queries and tasks read URLs of a scheme."""
         call_datafusion(self.context.register_object_store, schema, store, host)
         self._object_stores.append((schema, store, host))
-
-    def _note_options(self, table: str, options: dict[str, Any]) -> None:
-        """Remember which of a table's scan options a plan's encoding would lose (trap 14)."""
-        lost = [name for name in ("file_compression_type",) if options.get(name) is not None]
-        chosen = options.get("options")
-        if isinstance(chosen, CsvReadOptions):
-            default = vars(CsvReadOptions())
-            lost += [n for n, v in vars(chosen).items() if n not in _CARRIED_CSV_OPTIONS and v != default.get(n)]
-        if lost:
-            self._planner.lossy_tables[table] = "option " + ", ".join(repr(name) for name in lost)
-        else:
-            self._planner.lossy_tables.pop(table, None)
 
     def _frame(self, inner: datafusion.DataFrame) -> DataFrame:
         return DataFrame(cast("Any", self), inner)

@@ -8,15 +8,18 @@ import pyarrow as pa
 from datafusion import SessionContext
 
 from sparkfusion import config
-from sparkfusion.errors import UserError, clean_message
+from sparkfusion.errors import UnknownSettingError, UserError, clean_message
 
 ENTRIES_SCHEMA = pa.schema([("name", pa.string()), ("value", pa.string())])
+
+
+_INFORMATION_SCHEMA = "datafusion.catalog.information_schema"
 
 
 class SessionSettings(MutableMapping[str, str]):
     """Settings of one session by their full names; values are text, as `SHOW` prints them.
 
-    Setting takes effect for every query planned afterwards. Deleting brings a `sparkfusion.*` default back.
+    Setting takes effect for every query planned afterwards. Deleting brings the default back.
     """
 
     def __init__(self, context: SessionContext, ours: config.Settings) -> None:
@@ -28,13 +31,15 @@ class SessionSettings(MutableMapping[str, str]):
             return show_value(self.ours[name])
         options = self.datafusion_options()
         if name not in options:
-            raise UserError(f"unknown setting {name!r}", hint="SHOW ALL lists every setting")
+            raise UnknownSettingError(f"unknown setting {name!r}", hint="SHOW ALL lists every setting")
         return options[name]
 
     def __setitem__(self, name: str, value: object) -> None:
         if name.startswith(config.PREFIX):
             self.ours.set(name, value)
             return
+        if name == _INFORMATION_SCHEMA and str(value).lower() != "true":
+            raise UserError(f"{name} must stay true", hint="settings travel to the tasks through it")
         text = str(value).lower() if isinstance(value, bool) else str(value).replace("'", "''")
         try:
             self._context.sql(f"SET {name} = '{text}'")
@@ -42,9 +47,13 @@ class SessionSettings(MutableMapping[str, str]):
             raise UserError(f"cannot set {name} to {value!r}: {clean_message(error)}") from None
 
     def __delitem__(self, name: str) -> None:
-        if not name.startswith(config.PREFIX):
-            raise UserError(f"{name!r} cannot be reset", hint="set it to the value you want")
-        self.ours.reset(name)
+        if name.startswith(config.PREFIX):
+            self.ours.reset(name)
+            return
+        try:
+            self._context.sql(f"RESET {name}")
+        except Exception as error:
+            raise UserError(f"cannot reset {name}: {clean_message(error)}") from None
 
     def __iter__(self) -> Iterator[str]:
         yield from self.datafusion_options()

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import datafusion
 import pyarrow as pa
 from datafusion.dataframe import DataFrameWriteOptions, ParquetWriterOptions
 
+from sparkfusion.errors import UserError
 from sparkfusion.observe.explain import render_explain
 from sparkfusion.plan.stage import Distribution
 from sparkfusion.session.query import RunningQuery
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from sparkfusion.session.session import Session
 
 ExplainFormat = Literal["text", "json", "dot"]
+_DEFAULT_LEVELS = {"zstd": 3, "gzip": 6, "brotli": 1}
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,13 @@ class DataFrame:
 
     def schema(self) -> pa.Schema:
         return self._inner.schema()
+
+    def result_schema(self) -> pa.Schema:
+        """The schema after optimization: types that are coerced between inputs are settled only there."""
+        if self.copies is not None:
+            return self.schema()
+        optimized = call_datafusion(self._inner.optimized_logical_plan)
+        return self._session.context.create_dataframe_from_logical_plan(optimized).schema()
 
     def to_datafusion(self) -> datafusion.DataFrame:
         """The frame underneath; its own actions run on a single node."""
@@ -176,6 +185,8 @@ class DataFrame:
         print(self.explain_text(analyze=analyze, format=format))
 
     def explain_text(self, *, analyze: bool = False, format: ExplainFormat = "text") -> str:
+        if format not in get_args(ExplainFormat):
+            raise UserError(f"explain has the formats {', '.join(get_args(ExplainFormat))}, not {format!r}")
         planned = self._session.plan(self)
         if not analyze:
             return render_explain(planned.distribution, self._single_node_text, format=format)
@@ -190,7 +201,7 @@ class DataFrame:
 
         The harness uses it to tell a loss of the wire format from an error of ours.
         """
-        return run_round_trip(self._session.plan(self), self.schema())
+        return run_round_trip(self._session.plan(self), self.result_schema())
 
     # ---- writing
 
@@ -207,8 +218,8 @@ class DataFrame:
         if write_options is not None or isinstance(compression, ParquetWriterOptions):
             return self._write_single_node("write_parquet", path, compression, compression_level, write_options)
         name = compression if isinstance(compression, str) else str(compression.value)
-        codec = name if compression_level is None else f"{name}({compression_level})"
-        options = {"format.compression": "zstd(3)" if codec == "zstd" else codec}
+        level = compression_level if compression_level is not None else _DEFAULT_LEVELS.get(name)
+        options = {"format.compression": name if level is None else f"{name}({level})"}
         return self._write(WriteTarget("PARQUET", path, options, tuple(partition_by)))
 
     def write_csv(

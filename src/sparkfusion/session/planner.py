@@ -12,7 +12,7 @@ import datafusion
 from datafusion import SessionContext
 
 from sparkfusion import config
-from sparkfusion.errors import PlanTooLargeError, UserError, clean_message
+from sparkfusion.errors import PlanTooLargeError, classify, clean_message
 from sparkfusion.plan.distribute import ISOLATION_OPTIONS, distribute
 from sparkfusion.plan.gate import NotDistributableError, check_logical
 from sparkfusion.plan.schema import SchemaProbe
@@ -20,6 +20,7 @@ from sparkfusion.plan.sizing import choose_partitions, scan_bytes
 from sparkfusion.plan.stage import Distribution, StageGraph
 from sparkfusion.plan.wire import PlanNode, decode
 from sparkfusion.session.config import SessionSettings
+from sparkfusion.session.lossy import LossyTables
 from sparkfusion.session.spool import TableSpool
 from sparkfusion.worker.session import session_config
 
@@ -28,7 +29,7 @@ _MIN_SPLIT = "datafusion.optimizer.repartition_file_min_size"
 _BROADCAST = "datafusion.optimizer.hash_join_single_partition_threshold"
 _BROADCAST_ROWS = "datafusion.optimizer.hash_join_single_partition_threshold_rows"
 _BYTES_PER_ROW = 16  # a guess for build sides whose size DataFusion cannot tell
-_TABLE_SCAN = re.compile(r"TableScan: (\S+)")
+_TABLE_SCAN = re.compile(r"TableScan: (.+?)(?= projection=|, (?:full_|partial_)?filters=|, fetch=|$)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Planner:
         self._lock = threading.Lock()
         self._spool = TableSpool()
         self._probe: SchemaProbe | None = None
-        self.lossy_tables: dict[str, str] = {}
+        self.lossy_tables = LossyTables()
 
     def close(self) -> None:
         self._spool.close()
@@ -82,7 +83,7 @@ class Planner:
         logical = frame.logical_plan()
         text = logical.display_indent()
         tables = dict.fromkeys(_TABLE_SCAN.findall(text))
-        check_logical(text, self.lossy_tables, tables)
+        check_logical(text, {table: lost for table in tables if (lost := self.lossy_tables.lost(table))})
         upper = int(attempt.options[_TARGET])
         root = self._physical(logical, attempt, upper)
         scanned = scan_bytes(root)
@@ -107,12 +108,17 @@ class Planner:
         self._prepare(context)
         try:
             plan = context.create_dataframe_from_logical_plan(logical).execution_plan()
+        except SystemError as error:
+            if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
+                raise KeyboardInterrupt from None
+            raise
         except Exception as error:
-            raise UserError(clean_message(error)) from error
+            raise classify(error) from error
         try:
             attempt.encoded = plan.to_bytes(context)
         except Exception as error:
-            raise NotDistributableError(f"the plan cannot be encoded: {clean_message(error)}") from None
+            reason = clean_message(error).splitlines()[0]
+            raise NotDistributableError(f"the plan cannot be encoded: {reason}") from None
         return decode(attempt.encoded)
 
 

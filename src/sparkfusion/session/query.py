@@ -8,7 +8,7 @@ from types import TracebackType
 
 import pyarrow as pa
 
-from sparkfusion.errors import QueryCancelledError, classify
+from sparkfusion.errors import QueryCancelledError, SparkfusionError, classify
 from sparkfusion.ids import QueryId
 from sparkfusion.observe.events import QueryFailed, QueryFinished, Subscriber
 from sparkfusion.plan.stage import Head
@@ -44,6 +44,8 @@ class RunningQuery(Iterator[pa.RecordBatch]):
                 break
             batch = self._window(frame)
             if batch.num_rows:
+                if self.rows == 0:
+                    self.schema = settle_schema(self.schema, batch.schema)
                 self.rows += batch.num_rows
                 return conform(batch, self.schema)
         raise StopIteration
@@ -86,9 +88,9 @@ class RunningQuery(Iterator[pa.RecordBatch]):
             self._over = True
             self._emit(QueryFailed(self.id, str(error), cancelled=cancelled))
             self._job.close()
-            if isinstance(error, Exception):
-                raise classify(error) from error
-            raise
+            if isinstance(error, SparkfusionError) or not isinstance(error, Exception):
+                raise
+            raise classify(error) from error
 
     def _window(self, frame: pa.RecordBatch) -> pa.RecordBatch:
         if self._skip:
@@ -104,6 +106,11 @@ class RunningQuery(Iterator[pa.RecordBatch]):
         self._over = True
         self._job.close()
         self._emit(QueryFinished(self.id, self.rows, time.perf_counter() - self._started))
+
+
+def settle_schema(promised: pa.Schema, seen: pa.Schema) -> pa.Schema:
+    """The promised schema where its types are those of the rows, else that of the rows."""
+    return promised if promised.types == seen.types else seen
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

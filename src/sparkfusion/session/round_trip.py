@@ -10,7 +10,7 @@ from sparkfusion.errors import UserError
 from sparkfusion.plan.wire import decode, encode, partition_count
 from sparkfusion.plan.wire.build import coalesce
 from sparkfusion.session.planner import Planned
-from sparkfusion.session.query import conform
+from sparkfusion.session.query import conform, settle_schema
 from sparkfusion.worker.session import task_context
 
 
@@ -22,5 +22,7 @@ def run_round_trip(planned: Planned, schema: pa.Schema) -> pa.Table:
         root = coalesce(root)
     context = task_context(planned.options, memory_limit=config.machine_memory() // 2)
     decoded = ExecutionPlan.from_bytes(context, encode(root))
-    batches = [conform(frame.to_pyarrow(), schema) for frame in context.execute(decoded, 0)]
+    frames = [frame.to_pyarrow() for frame in context.execute(decoded, 0)]
+    schema = settle_schema(schema, frames[0].schema) if frames else schema
+    batches = [conform(frame, schema) for frame in frames]
     return pa.Table.from_batches(batches, schema=schema)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
@@ -29,13 +30,15 @@ from sparkfusion.session.statements import (
     ResetOption,
     SetOption,
     ShowOption,
-    Statement,
     lossy_external_table,
     parse_copy,
     parse_statement,
+    without_leading_comments,
 )
 from sparkfusion.session.verbs import call_datafusion, unwrap
 from sparkfusion.session.write import WriteJob
+
+_log = logging.getLogger("sparkfusion")
 
 
 class Session(CatalogMethods):
@@ -63,10 +66,13 @@ class Session(CatalogMethods):
     def sql(self, query: str, param_values: Mapping[str, Any] | None = None, **named_params: Any) -> DataFrame:
         """A query or statement. Queries are lazy; DDL and SET take effect at once.
 
-        `$name` in the text is replaced by a value of `param_values`; `{name}` by a value of `named_params`, which may
-        be a DataFrame.
+        `$name` in the text is replaced: by a value of `param_values`, as a scalar, or by one of `named_params`, which
+        may also be a DataFrame.
         """
+        query = without_leading_comments(query)
         statement = parse_statement(query)
+        if isinstance(statement, ExplainQuery):
+            return self._explain(statement, param_values, named_params)
         if statement is not None:
             return self._answer(statement)
         copied = parse_copy(query)
@@ -78,7 +84,7 @@ class Session(CatalogMethods):
         values = dict(param_values) if param_values is not None else None
         inner = call_datafusion(self.context.sql, query, param_values=values, **unwrapped)
         if lossy is not None:
-            self._planner.lossy_tables[lossy[0]] = lossy[1]
+            self._planner.lossy_tables.add(*lossy)
         return DataFrame(self, inner)
 
     def table(self, name: str) -> DataFrame:
@@ -113,10 +119,10 @@ class Session(CatalogMethods):
         self._emit(QueryPlanned(query, stages, tasks, planned.distribution.reason, planned.seconds))
         if graph is None:
             single = call_datafusion(SingleNodeJob, frame.to_datafusion())
-            return RunningQuery(query, frame.schema(), single, Head(()), self._emit)
+            return RunningQuery(query, frame.result_schema(), single, Head(()), self._emit)
         settings = self.config.ours.copy()
         job = QueryJob(query, graph, settings, planned.options, self._emit, self._prepare)
-        return RunningQuery(query, frame.schema(), self._runner.start(job), graph.head, self._emit)
+        return RunningQuery(query, frame.result_schema(), self._runner.start(job), graph.head, self._emit)
 
     def _start_copy(self, query: QueryId, frame: DataFrame, copies: Copy, planned: Planned) -> RunningQuery:
         def start_source() -> RunningQuery:
@@ -126,29 +132,32 @@ class Session(CatalogMethods):
         job = WriteJob(query, start_source, copies.tail, options, store_dir=store, prepare=self._prepare)
         return RunningQuery(query, frame.schema(), job, Head(()), self._emit)
 
-    def _answer(self, statement: Statement) -> DataFrame:
+    def _answer(self, statement: SetOption | ResetOption | ShowOption) -> DataFrame:
         if isinstance(statement, SetOption):
             self.config[statement.name] = statement.value
             return DataFrame(self, self.context.empty_table())
         if isinstance(statement, ResetOption):
             del self.config[statement.name]
             return DataFrame(self, self.context.empty_table())
-        if isinstance(statement, ShowOption):
-            shown = self.config.as_table()
-            if statement.name is not None:
-                value = self.config[statement.name]
-                shown = pa.table({"name": [statement.name], "value": [value]})
-            return DataFrame(self, self.context.from_arrow(shown.sort_by("name")))
-        assert isinstance(statement, ExplainQuery)
-        return self._explain(statement)
+        shown = self.config.as_table()
+        if statement.name is not None:
+            shown = pa.table({"name": [statement.name], "value": [self.config[statement.name]]})
+        return DataFrame(self, self.context.from_arrow(shown.sort_by("name")))
 
-    def _explain(self, statement: ExplainQuery) -> DataFrame:
+    def _explain(
+        self, statement: ExplainQuery, param_values: Mapping[str, Any] | None, named_params: dict[str, Any]
+    ) -> DataFrame:
         """DataFusion's EXPLAIN, with the stage tree as one more row."""
-        frame = self.sql(statement.query)
+        frame = self.sql(statement.query, param_values, **named_params)
         rows = {"plan_type": ["distributed_plan"], "plan": [frame.explain_text(analyze=statement.analyze)]}
         if not statement.analyze:
-            single = self.context.sql(f"EXPLAIN FORMAT INDENT {statement.query}").to_pydict()
-            rows = {name: [*single[name], *values] for name, values in rows.items()}
+            inner = frame.to_datafusion()
+            rows["plan_type"] = ["logical_plan", "physical_plan", *rows["plan_type"]]
+            rows["plan"] = [
+                inner.optimized_logical_plan().display_indent(),
+                inner.execution_plan().display_indent(),
+                *rows["plan"],
+            ]
         return DataFrame(self, self.context.from_arrow(pa.table(rows)))
 
     # ---- events and life
@@ -156,11 +165,19 @@ class Session(CatalogMethods):
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
         """Call `subscriber` with every event of this session's queries; the result ends that."""
         self._subscribers.append(subscriber)
-        return lambda: self._subscribers.remove(subscriber)
+
+        def end() -> None:
+            if subscriber in self._subscribers:
+                self._subscribers.remove(subscriber)
+
+        return end
 
     def _emit(self, event: Event) -> None:
         for subscriber in tuple(self._subscribers):
-            subscriber(event)
+            try:
+                subscriber(event)
+            except Exception:
+                _log.exception("a subscriber failed on %s", type(event).__name__)
 
     def close(self) -> None:
         """Stop the session's queries and remove everything it made. Idempotent."""

@@ -2,31 +2,68 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+
 import datafusion
 import pyarrow as pa
 
-from sparkfusion.errors import QueryCancelledError
+from sparkfusion.errors import QueryCancelledError, classify
+from sparkfusion.exchange.channel import Channel, ChannelClosedError
+from sparkfusion.worker import loops
+from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.task import TaskReport
+
+_CAPACITY = 8
+_PATIENCE_SECONDS = 10.0
 
 
 class SingleNodeJob:
-    """The same handle as a distributed job has, over DataFusion's own stream. Ctrl-C is DataFusion's to notice."""
+    """The same handle as a distributed job has, over DataFusion's own stream.
+
+    The stream is drained on a thread of its own, so that Ctrl-C and `cancel` reach a reader that waits.
+    """
 
     def __init__(self, frame: datafusion.DataFrame) -> None:
-        self._stream: datafusion.RecordBatchStream | None = frame.execute_stream()
-        self._cancelled: str | None = None
+        self._channel = Channel(_CAPACITY)
+        self._token = CancelToken()
+        self._thread = threading.Thread(target=self._run, args=(frame,), name="sparkfusion-single-node", daemon=True)
+        self._thread.start()
 
     def next_frame(self) -> pa.RecordBatch | None:
-        if self._cancelled is not None:
-            raise QueryCancelledError(self._cancelled)
-        found = next(self._stream, None) if self._stream is not None else None
-        return None if found is None else found.to_pyarrow()
+        try:
+            return self._channel.get()
+        except ChannelClosedError:
+            raise QueryCancelledError("the query was closed while its rows were read") from None
 
     def cancel(self, reason: str = "the query was cancelled") -> None:
-        self._cancelled = reason
+        self._channel.finish(QueryCancelledError(reason))
+        self._token.cancel()
 
     def close(self) -> None:
-        self._stream = None
+        self._channel.close()
+        self._token.cancel()
+        self._thread.join(_PATIENCE_SECONDS)
 
     def reports(self) -> list[TaskReport]:
         return []
+
+    def _run(self, frame: datafusion.DataFrame) -> None:
+        try:
+            loops.run(self._drain(frame))
+        except (asyncio.CancelledError, ChannelClosedError):
+            self._channel.finish(QueryCancelledError("the query was cancelled"))
+        except BaseException as error:
+            self._channel.finish(classify(error))
+        else:
+            self._channel.finish()
+
+    async def _drain(self, frame: datafusion.DataFrame) -> None:
+        loop, work = asyncio.get_running_loop(), asyncio.current_task()
+        assert work is not None
+        self._token.watch(lambda: loop.call_soon_threadsafe(work.cancel))
+        try:
+            async for batch in frame.execute_stream():
+                self._channel.put(batch.to_pyarrow())
+        finally:
+            self._token.watch(None)

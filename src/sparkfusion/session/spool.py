@@ -8,10 +8,16 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from sparkfusion.errors import StoreFullError
+from sparkfusion.exchange.frames import has_dictionaries
 from sparkfusion.exchange.owned import OwnedDirectory
 from sparkfusion.plan.sources import object_path
 from sparkfusion.plan.wire import PlanNode, kind, rewrite
+from sparkfusion.plan.wire import wire_pb2 as pb
 from sparkfusion.plan.wire.build import arrow_scan
+
+
+_NO_COLUMNS = 2**32 - 1  # how the format spells a projection to no column at all
 
 
 class TableSpool:
@@ -36,27 +42,40 @@ class TableSpool:
         if kind(node) != "memory_scan" or node.memory_scan.sort_information:
             return None
         scan = node.memory_scan
+        if list(scan.projection) in ([], [_NO_COLUMNS]):
+            return None
         if sum(len(rows) for rows in scan.partitions) <= threshold:
             return None
-        made = arrow_scan(scan.schema, 0)
+        columns = pb.Schema.FromString(scan.schema).columns
+        projected = pb.Schema(columns=[columns[index] for index in scan.projection])
+        made = arrow_scan(projected.SerializeToString(), len(scan.projection))
         conf = made.arrow_scan.base_conf
-        conf.projection.extend(scan.projection)
         if scan.HasField("fetch"):
             conf.limit.limit = scan.fetch
         for rows in scan.partitions:
-            path = self._write(rows, directory)
-            conf.file_groups.add().files.add(path=object_path(str(path)), size=path.stat().st_size)
+            group = conf.file_groups.add()
+            if rows:
+                path = self._write(rows, list(scan.projection), directory)
+                group.files.add(path=object_path(str(path)), size=path.stat().st_size)
         return made
 
-    def _write(self, rows: bytes, directory: str) -> Path:
-        if self._home is None:
-            self._home = OwnedDirectory("tables", Path(directory or tempfile.gettempdir()))
-        path = self._home.path / f"{hashlib.blake2b(rows, digest_size=16).hexdigest()}.arrow"
-        if path.exists():
-            return path
-        part = path.with_suffix(".part")
-        with pa.ipc.open_stream(rows) as reader, pa.ipc.new_file(str(part), reader.schema) as writer:
-            for batch in reader:
-                writer.write_batch(batch)
-        part.rename(path)
+    def _write(self, rows: bytes, projection: list[int], directory: str) -> Path:
+        """The file of these columns of these rows, written once."""
+        digest = hashlib.blake2b(rows, digest_size=16, key=repr(projection).encode()[:64]).hexdigest()
+        path = self._directory(directory) / f"{digest}.arrow"
+        if not path.exists():
+            with pa.ipc.open_stream(rows) as reader:
+                table = reader.read_all().select(projection)
+            part = path.with_suffix(".part")
+            with pa.ipc.new_file(str(part), table.schema) as writer:
+                writer.write_table(table.unify_dictionaries() if has_dictionaries(table.schema) else table)
+            part.rename(path)
         return path
+
+    def _directory(self, directory: str) -> Path:
+        if self._home is None:
+            base = Path(directory or tempfile.gettempdir()).absolute()
+            if not base.is_dir():
+                raise StoreFullError(f"in-memory tables cannot be written to {str(base)!r}: no such directory")
+            self._home = OwnedDirectory("tables", base)
+        return self._home.path

@@ -11,16 +11,19 @@ _SHOW = re.compile(rf"^\s*SHOW\s+({_NAME})\s*;?\s*$", re.IGNORECASE)
 _SHOW_ALL = re.compile(r"^\s*SHOW\s+ALL\s*;?\s*$", re.IGNORECASE)
 _RESET = re.compile(rf"^\s*RESET\s+({_NAME})\s*;?\s*$", re.IGNORECASE)
 _EXPLAIN = re.compile(
-    r"^\s*EXPLAIN\s+(?!VERBOSE\b|FORMAT\b)(?:(ANALYZE)\s+(?!VERBOSE\b|FORMAT\b))?(.+)$", re.IGNORECASE | re.DOTALL
+    r"^\s*EXPLAIN\s+(?:(ANALYZE)\s+)?((?:SELECT|WITH|VALUES|TABLE)\b.+|\(.+)$", re.IGNORECASE | re.DOTALL
 )
+_COMMENTS = re.compile(r"^(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)+", re.DOTALL)
 _COPY_TABLE = re.compile(r"^\s*COPY\s+([\w.\"]+)\s+(TO\b.*?)\s*;?\s*$", re.IGNORECASE | re.DOTALL)
 _COPY_QUERY = re.compile(r"^\s*COPY\s*\(", re.IGNORECASE)
 _EXTERNAL = re.compile(
     r"^\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:UNBOUNDED\s+)?EXTERNAL\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?"
-    r"(?P<name>[\w.\"]+).*?\bSTORED\s+AS\s+(?P<format>\w+)(?P<rest>.*)$",
+    r"(?P<name>(?:\"[^\"]+\"|[\w]+)(?:\.(?:\"[^\"]+\"|[\w]+))*)(?P<rest>.*)$",
     re.IGNORECASE | re.DOTALL,
 )
-_OPTION = re.compile(r"'([^']+)'\s+'?([^',)]*)'?")
+_STORED_AS = re.compile(r"\bSTORED\s+AS\s+(CSV|JSON|NDJSON)\b", re.IGNORECASE)
+_OPTIONS = re.compile(r"\bOPTIONS\s*\(", re.IGNORECASE)
+_OPTION = re.compile(r"(?:'([^']+)'|([\w.:]+))\s+(?:'[^']*'|[^\s,)]+)")
 
 _CARRIED_OPTIONS = {"has_header", "delimiter", "quote", "escape", "comment", "newlines_in_values", "truncated_rows"}
 _PLANNING_OPTIONS = {"schema_infer_max_rec"}
@@ -60,6 +63,15 @@ class ExplainQuery:
 
 
 Statement = SetOption | ShowOption | ResetOption | ExplainQuery
+
+
+def without_leading_comments(sql: str) -> str:
+    """The statement itself.
+
+    >>> without_leading_comments("-- set it\\n /* now */ SET a = 1")
+    'SET a = 1'
+    """
+    return _COMMENTS.sub("", sql)
 
 
 def parse_statement(sql: str) -> Statement | None:
@@ -110,21 +122,20 @@ def parse_copy(sql: str) -> CopyQuery | None:
     return None
 
 
-def lossy_external_table(sql: str) -> tuple[str, str] | None:
-    """For CREATE EXTERNAL TABLE: the table's name and the options that a plan's encoding would lose; None if none is.
+def lossy_external_table(sql: str) -> tuple[str, str | None] | None:
+    """For CREATE EXTERNAL TABLE over CSV or JSON: the table's name, and which options a plan's encoding would lose.
 
     >>> lossy_external_table("create external table t stored as csv location 'x' options ('format.null_regex' 'NA')")
     ('t', "option 'format.null_regex'")
     """
     found = _EXTERNAL.match(sql)
-    if found is None or found["format"].upper() not in ("CSV", "JSON"):
+    stored = _STORED_AS.search(found["rest"]) if found is not None else None
+    if found is None or stored is None:
         return None
-    options_at = re.search(r"\bOPTIONS\s*\(", found["rest"], re.IGNORECASE)
-    options = _OPTION.findall(found["rest"][options_at.end() :]) if options_at else []
-    lost = [name for name, _ in options if not _is_carried(name, found["format"].upper())]
-    if not lost:
-        return None
-    return found["name"].replace('"', ""), "option " + ", ".join(repr(name) for name in lost)
+    begin = _OPTIONS.search(found["rest"])
+    options = _OPTION.findall(found["rest"][begin.end() :].split(")")[0]) if begin is not None else []
+    lost = [quoted or bare for quoted, bare in options if not _is_carried(quoted or bare, stored[1].upper())]
+    return found["name"], "option " + ", ".join(repr(name) for name in lost) if lost else None
 
 
 def _is_carried(option: str, file_format: str) -> bool:
@@ -133,4 +144,4 @@ def _is_carried(option: str, file_format: str) -> bool:
 
 
 def _unquoted(text: str) -> str:
-    return text[1:-1] if len(text) > 1 and text[0] == text[-1] == "'" else text
+    return text[1:-1].replace("''", "'") if len(text) > 1 and text[0] == text[-1] == "'" else text

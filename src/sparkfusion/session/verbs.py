@@ -33,7 +33,7 @@ def call_datafusion(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     except UserError:
         raise
     except Exception as error:
-        if type(error) not in (Exception, ValueError):
+        if type(error) not in (Exception, ValueError, KeyError):
             raise
         raise UserError(clean_message(error)) from error
 

@@ -38,12 +38,11 @@ def copy_tail(target: WriteTarget) -> str:
     """What follows the source in a COPY.
 
     >>> copy_tail(WriteTarget("CSV", "/x/it's", {"format.has_header": "true"}, ("k",)))
-    'TO \\'/x/it\\'\\'s\\' STORED AS CSV PARTITIONED BY ("k") OPTIONS (\\'format.has_header\\' \\'true\\')'
+    'TO \\'/x/it\\'\\'s\\' STORED AS CSV PARTITIONED BY (k) OPTIONS (\\'format.has_header\\' \\'true\\')'
     """
     text = f"TO {_quoted(os.fspath(target.path))} STORED AS {target.format}"
     if target.partition_by:
-        columns = ", ".join('"' + name.replace('"', '""') + '"' for name in target.partition_by)
-        text += f" PARTITIONED BY ({columns})"
+        text += f" PARTITIONED BY ({', '.join(target.partition_by)})"  # DataFusion takes quotes for a part of the name
     if target.options:
         options = ", ".join(f"{_quoted(name)} {_quoted(value)}" for name, value in target.options.items())
         text += f" OPTIONS ({options})"

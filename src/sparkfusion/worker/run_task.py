@@ -12,6 +12,8 @@ from datafusion.plan import ExecutionPlan
 from sparkfusion.errors import QueryCancelledError, classify
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.sink import Sink
+from sparkfusion.worker import loops
+from sparkfusion.worker.blame import name_files
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.measure import operator_metrics
 from sparkfusion.worker.session import task_context
@@ -40,16 +42,18 @@ def run_task(spec: TaskSpec, sink: Sink, cancel: CancelToken, prepare: PrepareCo
         if prepare is not None:
             prepare(context)
         plan = ExecutionPlan.from_bytes(context, spec.plan)
-        rows = asyncio.run(_drain_all(context, plan, spec.outputs, sink, cancel))
+        rows = loops.run(_drain_all(context, plan, spec.outputs, sink, cancel))
         manifest = sink.finish()
     except (asyncio.CancelledError, ChannelClosedError):
         sink.abort()
         raise QueryCancelledError("the task was cancelled", where=spec.key) from None
     except BaseException as error:
         sink.abort()
-        if isinstance(error, Exception):
-            raise classify(error, spec.key) from error
-        raise
+        found = classify(error, spec.key)
+        name_files(found, spec.plan)
+        if found is error:
+            raise
+        raise found from error
     return TaskReport(spec.key, manifest, rows, time.perf_counter() - started, operator_metrics(plan))
 
 

@@ -12,6 +12,7 @@ from sparkfusion.plan.rules.drop_random_repartition import drop_random_repartiti
 from sparkfusion.plan.rules.gather_unsafe_probe_side import gather_unsafe_probe_side
 from sparkfusion.plan.rules.partition_unsafe_build_side import partition_unsafe_build_side
 from sparkfusion.plan.rules.push_rowwise_below_gather import push_rowwise_below_gather
+from sparkfusion.plan.rules.yield_above_joins import yield_above_joins
 from sparkfusion.plan.wire import PlanNode
 
 Rule = Callable[[PlanNode], PlanNode]
@@ -21,6 +22,7 @@ RULES: tuple[Rule, ...] = (
     partition_unsafe_build_side,
     gather_unsafe_probe_side,
     push_rowwise_below_gather,
+    yield_above_joins,
 )
 
 

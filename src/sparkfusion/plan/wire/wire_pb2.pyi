@@ -233,6 +233,18 @@ class CsvScan(_message.Message):
     base_conf: FileScanConf
     def __init__(self, base_conf: _Optional[_Union[FileScanConf, _Mapping]] = ...) -> None: ...
 
+class Field(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class Schema(_message.Message):
+    __slots__ = ("columns",)
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    columns: _containers.RepeatedCompositeFieldContainer[Field]
+    def __init__(self, columns: _Optional[_Iterable[_Union[Field, _Mapping]]] = ...) -> None: ...
+
 class MemoryScan(_message.Message):
     __slots__ = ("partitions", "schema", "projection", "sort_information", "fetch")
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]

@@ -42,7 +42,7 @@ def check_executors(spark: SparkContext) -> None:
         shown = ", ".join(f"{name} {there_version} (driver: {here[name]})" for name, there_version in wrong.items())
         raise UserError(
             f"executors do not fit the driver: {shown}",
-            hint="install the same Python minor version and packages on the executors, e.g. with --archives or an image",
+            hint="install the same Python and packages on the executors, for example with --archives or an image",
         )
     _checked.add(spark)
 

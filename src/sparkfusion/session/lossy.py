@@ -1,0 +1,51 @@
+"""Tables whose scan options a plan's encoding would lose (trap 14). Their queries run on a single node."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from datafusion.options import CsvReadOptions
+
+UNNAMED = "?table?"
+"""What DataFusion calls the table of `read_csv` and its like."""
+
+_CARRIED_CSV_OPTIONS = frozenset(
+    {
+        "has_header", "delimiter", "quote", "escape", "comment", "newlines_in_values", "schema",
+        "schema_infer_max_records", "file_extension", "table_partition_cols", "truncated_rows",
+    }
+)  # fmt: skip
+_PART = re.compile(r'"([^"]+)"|([^.]+)')
+
+
+class LossyTables:
+    """Names and what is lost. A name counts without catalog, schema, quotes and case: better one refusal too many."""
+
+    def __init__(self) -> None:
+        self._lost: dict[str, str] = {}
+
+    def add(self, table: str, lost: str | None) -> None:
+        """Remember a new table; None says that nothing of it is lost."""
+        if lost is not None:
+            self._lost[_key(table)] = lost
+        elif _key(table) != UNNAMED:
+            self._lost.pop(_key(table), None)
+
+    def lost(self, table: str) -> str | None:
+        return self._lost.get(_key(table))
+
+
+def lost_options(arguments: dict[str, Any]) -> str | None:
+    """What would be lost of the arguments of `register_csv`, `read_json` and the like."""
+    lost = ["file_compression_type"] if arguments.get("file_compression_type") is not None else []
+    chosen = arguments.get("options")
+    if isinstance(chosen, CsvReadOptions):
+        default = vars(CsvReadOptions())
+        lost += [n for n, v in vars(chosen).items() if n not in _CARRIED_CSV_OPTIONS and v != default.get(n)]
+    return "option " + ", ".join(repr(name) for name in lost) if lost else None
+
+
+def _key(table: str) -> str:
+    parts = [quoted or bare for quoted, bare in _PART.findall(table)]
+    return (parts[-1] if parts else table).strip().lower()

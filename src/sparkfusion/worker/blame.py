@@ -1,0 +1,21 @@
+"""Which of the user's files an error may be about: DataFusion's own message often does not say."""
+
+from __future__ import annotations
+
+from sparkfusion.errors import SparkfusionError
+from sparkfusion.plan.wire import decode, file_scan_conf, walk
+
+_ABOUT_FILES = ("Parquet error", "Csv error", "Json error", "CSV", "Avro", "Object Store error", "External: ", "EOF")
+_SHOWN_FILES = 3
+
+
+def name_files(error: SparkfusionError, plan: bytes) -> None:
+    """Add the files that the task scans as a hint, if the error is about files and has no hint yet."""
+    if error.hint is not None or not any(mark in error.message for mark in _ABOUT_FILES):
+        return
+    confs = [conf for node in walk(decode(plan)) if (conf := file_scan_conf(node)) is not None]
+    paths = dict.fromkeys("/" + f.path for conf in confs for group in conf.file_groups for f in group.files)
+    unnamed = [path for path in paths if path.rsplit("/", 1)[-1] not in error.message]
+    if unnamed:
+        more = f" and {len(unnamed) - _SHOWN_FILES} more" if len(unnamed) > _SHOWN_FILES else ""
+        error.hint = f"the task reads {', '.join(unnamed[:_SHOWN_FILES])}{more}: is one damaged, or was it replaced?"
