@@ -97,6 +97,7 @@ class VerificationError(SparkfusionError):
     """The distributed answer is not the single-node answer."""
 
 
+_FIRST_WORDS = 300
 _RESOURCE_MARKS = ("Resources exhausted", "No space left on device", "Disk quota exceeded", "out of memory")
 _INTERNAL_MARKS = ("Internal error", "This feature is not implemented", "panicked")
 _EXTERNAL_MARKS = ("Object Store error", "IoError", "IO error", "Io error", "Connection refused", "timed out")
@@ -130,6 +131,14 @@ def clean_message(error: BaseException) -> str:
     text = str(error) or type(error).__name__
     text = text.split("\nThis issue was likely caused by a bug in DataFusion")[0]
     return text.removeprefix("DataFusion error: ").strip()
+
+
+def first_words(error: BaseException) -> str:
+    """The message in one line, for a place where it is one of several things said; no traceback in it."""
+    line = clean_message(error).splitlines()[0]
+    for mark in (", traceback:", "Traceback (most"):
+        line = line.split(mark)[0]
+    return line if len(line) <= _FIRST_WORDS else line[:_FIRST_WORDS] + "…"
 
 
 def _class_of(error: BaseException, text: str) -> type[SparkfusionError]:

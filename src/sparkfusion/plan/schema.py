@@ -8,7 +8,7 @@ import pyarrow as pa
 from datafusion import SessionContext
 from datafusion.plan import ExecutionPlan
 
-from sparkfusion.errors import clean_message
+from sparkfusion.errors import first_words
 from sparkfusion.plan.gate import NotDistributableError
 from sparkfusion.plan.void import void
 from sparkfusion.plan.wire import PlanNode, copy_of, decode, encode, kind, walk
@@ -60,8 +60,7 @@ class SchemaProbe:
             schema: pa.Schema = next(self._context.execute(decoded, 0)).to_pyarrow().schema
             return DescribedSchema(schema, self.encode(schema))
         except Exception as error:
-            reason = clean_message(error).splitlines()[0]
-            raise NotDistributableError(f"a part of the plan cannot be decoded: {reason}") from error
+            raise NotDistributableError(f"a part of the plan cannot be decoded: {first_words(error)}") from error
 
     def encode(self, schema: pa.Schema) -> bytes:
         """DataFusion's encoding of an Arrow schema: that of an empty in-memory table.

@@ -12,7 +12,7 @@ import datafusion
 from datafusion import SessionContext
 
 from sparkfusion import config
-from sparkfusion.errors import PlanTooLargeError, classify, clean_message
+from sparkfusion.errors import PlanTooLargeError, SparkfusionError, classify, first_words
 from sparkfusion.plan.distribute import ISOLATION_OPTIONS, distribute
 from sparkfusion.plan.gate import NotDistributableError, check_logical
 from sparkfusion.plan.schema import SchemaProbe
@@ -85,7 +85,11 @@ class Planner:
         tables = dict.fromkeys(_TABLE_SCAN.findall(text))
         check_logical(text, {table: lost for table in tables if (lost := self.lossy_tables.lost(table))})
         upper = int(attempt.options[_TARGET])
-        root = self._physical(logical, attempt, upper)
+        try:
+            root = self._physical(logical, attempt, upper)
+        except SparkfusionError as error:
+            error.hint = error.hint or (f"the query reads {', '.join(tables)}" if tables else None)
+            raise
         scanned = scan_bytes(root)
         wanted = choose_partitions(scanned, settings.integer("bytes_per_partition"), upper)
         if wanted == 1:
@@ -117,8 +121,7 @@ class Planner:
         try:
             attempt.encoded = plan.to_bytes(context)
         except Exception as error:
-            reason = clean_message(error).splitlines()[0]
-            raise NotDistributableError(f"the plan cannot be encoded: {reason}") from None
+            raise NotDistributableError(f"the plan cannot be encoded: {first_words(error)}") from None
         return decode(attempt.encoded)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
@@ -38,6 +39,7 @@ from sparkfusion.session.statements import (
 from sparkfusion.session.verbs import call_datafusion, unwrap
 from sparkfusion.session.write import WriteJob
 
+_PARAMETER_VIEW = re.compile(r"view_[0-9a-f_]{36}")
 _log = logging.getLogger("sparkfusion")
 
 
@@ -82,10 +84,17 @@ class Session(CatalogMethods):
         lossy = lossy_external_table(query)
         unwrapped = {name: unwrap(value) for name, value in named_params.items()}
         values = dict(param_values) if param_values is not None else None
+        before = self._table_names() if named_params else set()
         inner = call_datafusion(self.context.sql, query, param_values=values, **unwrapped)
+        for view in self._table_names() - before if named_params else ():
+            if _PARAMETER_VIEW.fullmatch(view):  # DataFusion makes one for each frame among the values
+                self.context.deregister_table(view)
         if lossy is not None:
             self._planner.lossy_tables.add(*lossy)
         return DataFrame(self, inner)
+
+    def _table_names(self) -> set[str]:
+        return set(self.context.catalog().schema().names())
 
     def table(self, name: str) -> DataFrame:
         return DataFrame(self, call_datafusion(self.context.table, name))

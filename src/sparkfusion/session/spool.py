@@ -16,7 +16,6 @@ from sparkfusion.plan.wire import PlanNode, kind, rewrite
 from sparkfusion.plan.wire import wire_pb2 as pb
 from sparkfusion.plan.wire.build import arrow_scan
 
-
 _NO_COLUMNS = 2**32 - 1  # how the format spells a projection to no column at all
 
 

@@ -7,6 +7,7 @@ travels. The rows are gathered in the store first, then a COPY over them does wh
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -37,12 +38,14 @@ class WriteTarget:
 def copy_tail(target: WriteTarget) -> str:
     """What follows the source in a COPY.
 
-    >>> copy_tail(WriteTarget("CSV", "/x/it's", {"format.has_header": "true"}, ("k",)))
-    'TO \\'/x/it\\'\\'s\\' STORED AS CSV PARTITIONED BY (k) OPTIONS (\\'format.has_header\\' \\'true\\')'
+    >>> print(copy_tail(WriteTarget("CSV", "/x/it's", {"format.has_header": "true"}, ("k",))))
+    TO '/x/it''s' STORED AS CSV PARTITIONED BY (k) OPTIONS ('format.has_header' 'true')
     """
     text = f"TO {_quoted(os.fspath(target.path))} STORED AS {target.format}"
     if target.partition_by:
-        text += f" PARTITIONED BY ({', '.join(target.partition_by)})"  # DataFusion takes quotes for a part of the name
+        for name in target.partition_by:
+            _check_plain(name)
+        text += f" PARTITIONED BY ({', '.join(target.partition_by)})"
     if target.options:
         options = ", ".join(f"{_quoted(name)} {_quoted(value)}" for name, value in target.options.items())
         text += f" OPTIONS ({options})"
@@ -120,6 +123,15 @@ class WriteJob:
         except Exception as error:
             raise UserError(f"cannot write {self._tail}: {clean_message(error)}") from error
         return counted
+
+
+def _check_plain(column: str) -> None:
+    """DataFusion takes quotes in PARTITIONED BY for a part of the name, so only plain names can be said there."""
+    if not re.fullmatch(r"[a-z_][a-z0-9_]*", column):
+        raise UserError(
+            f"cannot partition by {column!r}: COPY takes plain lower-case names only",
+            hint="rename the column, or pass write_options=DataFrameWriteOptions(partition_by=[...])",
+        )
 
 
 def _quoted(text: str) -> str:

@@ -1,0 +1,232 @@
+"""What goes wrong is said clearly, with the user's own names; nothing is left and the session goes on."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import datafusion
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sparkfusion import (
+    PlanTooLargeError,
+    ResourceError,
+    Session,
+    SparkfusionError,
+    StoreFullError,
+    UserError,
+)
+from sparkfusion.exchange import frames
+from tests.behaviour.parts import DISTRIBUTED, assert_usable, part, record, write_parts
+from tests.conftest import Connect
+
+
+@pytest.fixture
+def session(connect: Connect, tmp_path: Path) -> Session:
+    session = connect(DISTRIBUTED)
+    session.register_parquet("t", write_parts(tmp_path))
+    return session
+
+
+def _truncated(path: Path) -> None:
+    pq.write_table(part(0), path)
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def _garbage(path: Path) -> None:
+    path.write_bytes(b"not Parquet at all" * 100)
+
+
+BROKEN = {"truncated": _truncated, "garbage": _garbage}
+
+
+@pytest.mark.parametrize("method", ["register_parquet", "register_csv", "register_json", "register_arrow"])
+def test_missing_file_is_named(session: Session, tmp_path: Path, method: str) -> None:
+    with pytest.raises(UserError, match=r"'orders'.*no file or directory at .*/missing'"):
+        getattr(session, method)("orders", tmp_path / "missing")
+    assert_usable(session)
+
+
+def test_missing_file_is_named_when_read(session: Session, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"missing\.parquet"):
+        session.read_parquet(tmp_path / "missing.parquet")
+
+
+@pytest.mark.parametrize("breakage", BROKEN)
+def test_unreadable_file_is_found_at_registration(session: Session, tmp_path: Path, breakage: str) -> None:
+    path = tmp_path / "orders.parquet"
+    BROKEN[breakage](path)
+    with pytest.raises(UserError, match=r"cannot register table 'orders' from .*orders\.parquet.*Parquet"):
+        session.register_parquet("orders", path)
+    assert_usable(session)
+
+
+@pytest.mark.parametrize("breakage", BROKEN)
+def test_unreadable_file_is_found_at_run_time(session: Session, tmp_path: Path, breakage: str) -> None:
+    home = tmp_path / "orders"
+    home.mkdir()
+    for number in range(3):
+        pq.write_table(part(number), home / f"{number}.parquet")
+    session.register_parquet("orders", home)
+    BROKEN[breakage](home / "1.parquet")
+    with pytest.raises(SparkfusionError, match="Parquet") as caught:
+        session.sql("select k, count(*) from orders where v > 3 group by k").collect()
+    assert "orders" in str(caught.value), "neither the table nor the file is named"
+    assert_usable(session)
+
+
+def test_file_that_vanishes_while_the_query_runs(session: Session, tmp_path: Path) -> None:
+    home = tmp_path / "orders"
+    home.mkdir()
+    for number in range(3):
+        pq.write_table(part(number), home / f"{number}.parquet")
+    session.register_parquet("orders", home)
+    events = record(session)
+
+    def remove(event: object) -> None:
+        for file in home.glob("*.parquet"):
+            file.unlink(missing_ok=True)
+
+    session.subscribe(remove)
+    with pytest.raises(SparkfusionError, match=r"orders/\d\.parquet"):
+        session.sql("select k, count(*) from orders where v > 3 group by k").collect()
+    assert events
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        ("selec 1", "selec"),
+        ("select * from nowhere", "nowhere"),
+        ("select nothing from t", "nothing"),
+        ("select no_function(v) from t", "no_function"),
+        ("select k + 'x' from t", "Int64"),
+        ("select sum(k) from t group by nothing", "nothing"),
+        ("", "No SQL statements"),
+        ("select 1; select 2", "single SQL statement"),
+        ("select * from t limit -1", "LIMIT"),
+    ],
+)
+def test_wrong_sql_names_what_is_wrong(session: Session, query: str, named: str) -> None:
+    with pytest.raises(UserError, match=named):
+        session.sql(query).collect()
+    assert_usable(session)
+
+
+def test_unknown_table_by_name(session: Session) -> None:
+    with pytest.raises(UserError, match="nowhere"):
+        session.table("nowhere")
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("select k, sum(v / (v - 500)) from t group by k", "Divide by zero"),
+        ("select v / (v - 500) as q from t", "Divide by zero"),
+        ("select k, max(cast(concat(cast(v as string), 'x') as int)) from t group by k", "Cannot cast string '.*x'"),
+        ("select arrow_cast(v + 9223372036854775000, 'Int8') as q from t where v > 5", "cast"),
+    ],
+)
+def test_error_at_run_time_names_query_stage_and_task(session: Session, query: str, message: str) -> None:
+    events = record(session)
+    frame = session.sql(query)
+    assert frame.distribution().distributed
+    with pytest.raises(UserError, match=f"(?i){message}") as caught:
+        frame.collect()
+    where = caught.value.where
+    assert where is not None
+    assert where.query == events[0].query
+    assert f"stage {where.stage}, task {where.task}" in str(caught.value)
+    assert_usable(session)
+
+
+def test_function_that_raises(session: Session) -> None:
+    def refuse(values: pa.Array) -> pa.Array:
+        raise ValueError("I do not like these values")
+
+    session.register_udf(datafusion.udf(refuse, [pa.int64()], pa.int64(), "immutable", "refuse"))
+    events = record(session)
+    with pytest.raises(UserError, match="I do not like these values") as caught:
+        session.sql("select k, sum(refuse(v)) from t group by k").collect()
+    assert "stage 1, task" in str(caught.value)
+    failed = [event for event in events if type(event).__name__ == "TaskFailed"]
+    assert not any(event.retried for event in failed)  # type: ignore[attr-defined]
+    assert_usable(session)
+
+
+def test_function_that_gives_the_wrong_number_of_rows_is_the_users_error(session: Session) -> None:
+    session.register_udf(datafusion.udf(lambda values: values[:1], [pa.int64()], pa.int64(), "immutable", "short"))
+    events = record(session)
+    with pytest.raises(UserError, match="short returned a different number of rows"):
+        session.sql("select k, sum(short(v)) from t group by k").collect()
+    assert not any(event.retried for event in events if type(event).__name__ == "TaskFailed")  # type: ignore[attr-defined]
+
+
+class _Unreadable:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return eval, ("1 / 0",)
+
+
+def test_function_that_cannot_be_unpickled(session: Session) -> None:
+    unreadable = _Unreadable()
+
+    def use(values: pa.Array) -> pa.Array:
+        assert unreadable is not None
+        return values
+
+    session.register_udf(datafusion.udf(use, [pa.int64()], pa.int64(), "immutable", "unreadable"))
+    frame = session.sql("select k, sum(unreadable(v)) as s from t group by k")
+    assert "division by zero" in (frame.distribution().reason or "")
+    assert frame.collect().num_rows == frame.to_datafusion().to_arrow_table().num_rows
+    assert_usable(session)
+
+
+def test_full_disk_in_the_store(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(frames.FrameFileWriter, "write", _no_space)
+        with pytest.raises(StoreFullError, match="no space left for frames") as caught:
+            session.sql("select k, count(*) from t group by k").collect()
+    assert "sparkfusion.store_dir" in str(caught.value)
+    assert_usable(session)
+
+
+def _no_space(self: object, batch: object) -> int:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_plan_over_the_size_limit(session: Session) -> None:
+    values = ", ".join(str(1_000_003 * number) for number in range(3000))
+    session.config["sparkfusion.max_plan_bytes"] = 4096
+    with pytest.raises(PlanTooLargeError, match=r"the plan over t takes .* bytes") as caught:
+        session.sql(f"select k, count(*) from t where v in ({values}) group by k").collect()
+    assert "sparkfusion.max_plan_bytes" in str(caught.value)
+    del session.config["sparkfusion.max_plan_bytes"]
+    assert_usable(session)
+
+
+def test_store_directory_that_does_not_exist(session: Session, tmp_path: Path) -> None:
+    session.config["sparkfusion.store_dir"] = str(tmp_path / "nowhere")
+    with pytest.raises(ResourceError, match="nowhere") as caught:
+        session.sql("select k, count(*) from t group by k").collect()
+    assert "sparkfusion.store_dir" in str(caught.value)
+    del session.config["sparkfusion.store_dir"]
+    assert_usable(session)
+
+
+def test_store_directory_that_does_not_exist_for_memory_tables(connect: Connect, tmp_path: Path) -> None:
+    session = connect(DISTRIBUTED | {"sparkfusion.memory_table_bytes": 1})
+    session.config["sparkfusion.store_dir"] = str(tmp_path / "nowhere")
+    session.from_arrow(part(0), "m")
+    with pytest.raises(ResourceError, match="nowhere"):
+        session.sql("select k, count(*) from m group by k").collect()
+
+
+def test_too_little_memory_says_what_to_do(session: Session) -> None:
+    session.config["sparkfusion.task_memory_bytes"] = 1000
+    with pytest.raises(ResourceError, match=r"sparkfusion\.task_memory_bytes"):
+        session.sql("select v, count(*) from t group by v").collect()
+    del session.config["sparkfusion.task_memory_bytes"]
+    assert_usable(session)

@@ -1,0 +1,154 @@
+"""Events tell the whole story of a query, in order; a subscriber cannot disturb it."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import datafusion
+import pyarrow as pa
+import pytest
+
+from sparkfusion import Session, UserError
+from sparkfusion.observe.events import (
+    Event,
+    QueryFailed,
+    QueryFinished,
+    QueryPlanned,
+    StageFinished,
+    StageStarted,
+    TaskFailed,
+    TaskFinished,
+    TaskStarted,
+)
+from tests.behaviour.parts import DISTRIBUTED, PARTS, ROWS, names_of, record, write_parts
+from tests.behaviour.probes import PATIENCE
+from tests.conftest import Connect
+
+QUERY = "select k, count(*) as n from t group by k"
+
+
+@pytest.fixture
+def session(connect: Connect, tmp_path: Path) -> Session:
+    session = connect(DISTRIBUTED)
+    session.register_parquet("t", write_parts(tmp_path))
+    return session
+
+
+def test_story_of_a_distributed_query(session: Session) -> None:
+    events = record(session)
+    session.sql(QUERY).collect()
+    planned, finished = events[0], events[-1]
+    assert isinstance(planned, QueryPlanned)
+    assert isinstance(finished, QueryFinished)
+    assert planned.reason is None
+    assert planned.stages == 2
+    assert planned.tasks >= PARTS + 1
+    assert finished.rows == 7
+    assert len({event.query for event in events}) == 1
+    for stage in (1, 2):
+        started = next(i for i, e in enumerate(events) if isinstance(e, StageStarted) and e.stage == stage)
+        ended = next(i for i, e in enumerate(events) if isinstance(e, StageFinished) and e.stage == stage)
+        tasks = [i for i, e in enumerate(events) if isinstance(e, TaskStarted | TaskFinished) and e.key.stage == stage]
+        assert started < min(tasks)
+        assert max(tasks) < ended
+    first = next(event for event in events if isinstance(event, StageStarted))
+    assert first.tasks == len([e for e in events if isinstance(e, TaskFinished) and e.key.stage == 1])
+
+
+def test_rows_and_bytes_of_tasks_add_up_to_their_stage(session: Session) -> None:
+    events = record(session)
+    session.sql(QUERY).collect()
+    for stage in (1, 2):
+        tasks = [event for event in events if isinstance(event, TaskFinished) and event.key.stage == stage]
+        (whole,) = (event for event in events if isinstance(event, StageFinished) and event.stage == stage)
+        assert whole.rows == sum(task.rows for task in tasks)
+        assert whole.bytes == sum(task.bytes for task in tasks)
+        assert all(task.seconds > 0 for task in tasks)
+
+
+def test_story_of_a_query_that_is_not_distributed(session: Session) -> None:
+    session.config["sparkfusion.enabled"] = False
+    events = record(session)
+    session.sql(QUERY).collect()
+    assert names_of(events) == ["QueryPlanned", "QueryFinished"]
+    assert isinstance(events[0], QueryPlanned)
+    assert events[0].reason == "sparkfusion.enabled is false"
+
+
+def test_story_of_a_failure(session: Session) -> None:
+    events = record(session)
+    with pytest.raises(UserError):
+        session.sql("select k, sum(v / (v - 500)) from t group by k").collect()
+    failures = [event for event in events if isinstance(event, TaskFailed)]
+    assert failures
+    assert not failures[0].retried
+    assert "Divide by zero" in failures[0].message
+    (last,) = (event for event in events if isinstance(event, QueryFailed))
+    assert not last.cancelled
+    assert "Divide by zero" in last.message
+
+
+def test_unsubscribed_means_no_more_events(session: Session) -> None:
+    events: list[Event] = []
+    unsubscribe = session.subscribe(events.append)
+    unsubscribe()
+    unsubscribe()
+    session.sql(QUERY).collect()
+    assert events == []
+
+
+@pytest.mark.parametrize("kind", [QueryPlanned, StageStarted, TaskStarted, TaskFinished, StageFinished, QueryFinished])
+@pytest.mark.filterwarnings("ignore")
+def test_subscriber_that_raises_does_not_disturb_the_query(session: Session, kind: type[Event]) -> None:
+    def refuse(event: Event) -> None:
+        if isinstance(event, kind):
+            raise RuntimeError("subscriber failed")
+
+    session.subscribe(refuse)
+    others = record(session)
+    outcome: list[object] = []
+
+    def ask() -> None:
+        try:
+            outcome.append(session.sql(QUERY).collect().num_rows)
+        except BaseException as error:
+            outcome.append(error)
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(PATIENCE / 4)
+    assert outcome == [7], "the query hangs" if asking.is_alive() else outcome
+    assert kind.__name__ in names_of(others)
+
+
+def test_events_of_two_queries_carry_their_own_ids(session: Session) -> None:
+    events = record(session)
+    with session.sql("select v from t where v >= 0").stream() as outer:
+        next(outer)
+        session.sql(QUERY).collect()
+        rest = sum(batch.num_rows for batch in outer)
+    assert rest > 0
+    finished = [event for event in events if isinstance(event, QueryFinished)]
+    assert len({event.query for event in finished}) == 2
+    assert sorted(event.rows for event in finished) == [7, PARTS * ROWS]
+
+
+def test_task_is_tried_again_after_an_error_from_outside(session: Session, tmp_path: Path) -> None:
+    marker = str(tmp_path / "failed once")
+
+    def flaky(values: pa.Array) -> pa.Array:
+        import os
+
+        try:
+            os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return values
+        raise ConnectionError("Connection refused")
+
+    session.register_udf(datafusion.udf(flaky, [pa.int64()], pa.int64(), "immutable", "flaky"))
+    events = record(session)
+    found = session.sql("select k, sum(flaky(v)) as s from t group by k").to_pydict()
+    assert sum(found["s"]) == sum(range(PARTS * ROWS))
+    assert [event.retried for event in events if isinstance(event, TaskFailed)] == [True]
+    assert [event.key.attempt for event in events if isinstance(event, TaskFinished) and event.key.attempt] == [1]

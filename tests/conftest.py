@@ -1,0 +1,95 @@
+"""Options and fixtures of every test, and the check that a test leaves nothing behind."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+from tests import leaks
+
+if TYPE_CHECKING:
+    from sparkfusion import Session
+
+SHARED = "connect_shared"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--fuzz-cases", type=int, default=60, metavar="N", help="random queries each fuzz test tries (default: 60)"
+    )
+
+
+@pytest.fixture(scope="session")
+def fuzz_cases(request: pytest.FixtureRequest) -> int:
+    """How many random cases a fuzz test should try."""
+    return int(request.config.getoption("--fuzz-cases"))
+
+
+class Connect(Protocol):
+    """Opens a session that is closed when the fixture ends."""
+
+    def __call__(self, config: Mapping[str, object] | None = None) -> Session: ...
+
+
+@pytest.fixture(scope="session", params=["local"])
+def runner_name(request: pytest.FixtureRequest) -> str:
+    """The runner that sessions of `connect` use; behaviour suites run once for each."""
+    return str(request.param)
+
+
+@pytest.fixture
+def connect(runner_name: str) -> Iterator[Connect]:
+    """Open sessions: `session = connect({"sparkfusion.bytes_per_partition": 1})`."""
+    with ExitStack() as stack:
+        yield _connector(runner_name, stack)
+
+
+@pytest.fixture(scope="module")
+def connect_shared(runner_name: str, private_temporary_directory: None) -> Iterator[Connect]:
+    """Like `connect`, for module-scoped fixtures: sessions live as long as the module's tests, and are checked then."""
+    before = leaks.take()
+    with ExitStack() as stack:
+        yield _connector(runner_name, stack)
+    _fail_on(leaks.since(before), "this module's tests")
+
+
+def _connector(runner_name: str, stack: ExitStack) -> Connect:
+    import sparkfusion
+
+    def connect(config: Mapping[str, object] | None = None) -> Session:
+        assert runner_name == "local", f"no runner {runner_name!r} yet"
+        return stack.enter_context(sparkfusion.connect(config=dict(config or {})))
+
+    return connect
+
+
+@pytest.fixture(scope="session", autouse=True)
+def private_temporary_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A temporary directory for this run alone: another run on this machine must not look like a leak of ours.
+
+    It is one of pytest's, which keeps those of the last runs: reproducers of failures can be looked at.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("tmp")))
+        patch.setattr(tempfile, "tempdir", None)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def no_leaks(request: pytest.FixtureRequest, private_temporary_directory: None) -> Iterator[None]:
+    """No process, thread or file of ours outlives a test."""
+    if SHARED in request.fixturenames:
+        yield
+        return
+    before = leaks.take()
+    yield
+    _fail_on(leaks.since(before), "this test")
+
+
+def _fail_on(left: list[str], who: str) -> None:
+    if left:
+        pytest.fail(f"{who} left behind: {'; '.join(left)}", pytrace=False)

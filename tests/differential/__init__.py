@@ -1,0 +1,1 @@
+"""Distributed answers against single-node answers."""

@@ -1,0 +1,1 @@
+"""Random tables and random SQL over them, for the differential tests."""

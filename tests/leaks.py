@@ -1,0 +1,109 @@
+"""What a test may leave behind: nothing. Snapshots of processes, threads and our files, and their difference.
+
+Used by the autouse fixtures in conftest.py; plain functions, so that the check itself can be tested.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+PATIENCE = 3.0
+"""Seconds that something which is just ending gets. Only paid when something is left."""
+
+FILE_PREFIX = "sparkfusion-"
+
+# Python's own helpers: one for each process, they stay until it ends.
+_KNOWN_PROCESSES = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
+# Native threads get a dummy when they call Python; it goes with the thread, which is not ours to end.
+_KNOWN_THREADS = ("pytest_timeout", "Dummy-")
+# What a failed verification writes is there to be looked at.
+_KNOWN_FILES = ("sparkfusion-reproducers",)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Everything alive at one moment."""
+
+    processes: frozenset[psutil.Process]
+    threads: frozenset[threading.Thread]
+    files: frozenset[Path]
+
+    def since(self, before: Snapshot) -> list[str]:
+        """What is here and was not there before, each in words."""
+        return [
+            *(_describe_process(process) for process in self.processes - before.processes),
+            *(_describe_thread(thread) for thread in self.threads - before.threads),
+            *(f"file {path}" for path in sorted(self.files - before.files)),
+        ]
+
+
+def take() -> Snapshot:
+    """Look around now. Takes well under a millisecond while there are no child processes."""
+    threads = frozenset(thread for thread in threading.enumerate() if not thread.name.startswith(_KNOWN_THREADS))
+    return Snapshot(_children(), threads, _files())
+
+
+def since(before: Snapshot) -> list[str]:
+    """What was left since `before`, after giving it a moment to go away."""
+    deadline = time.monotonic() + PATIENCE
+    pause = 0.001
+    while left := take().since(before):
+        if time.monotonic() > deadline:
+            return left
+        time.sleep(pause)
+        pause = min(pause * 2, 0.05)
+    return []
+
+
+def _children() -> frozenset[psutil.Process]:
+    try:
+        # Asks the kernel whether there is any child at all; listing them means reading all of /proc.
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return frozenset()
+    return frozenset(child for child in psutil.Process().children(recursive=True) if not _is_known(child))
+
+
+def _is_known(process: psutil.Process) -> bool:
+    command = _command(process)
+    return any(name in command for name in _KNOWN_PROCESSES)
+
+
+def _command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline()) or process.name()
+    except psutil.Error:
+        return "ended, not waited for"
+
+
+def _describe_process(process: psutil.Process) -> str:
+    return f"process {process.pid} ({_command(process)})"
+
+
+def _describe_thread(thread: threading.Thread) -> str:
+    return f"{'daemon ' if thread.daemon else ''}thread {thread.name!r}"
+
+
+def _files() -> frozenset[Path]:
+    """Our files in the temporary directory, which belongs to this run alone, and this process's in /dev/shm.
+
+    What another process leaves in /dev/shm cannot be told from another run's. A store has a directory in both places,
+    so a process of ours that dies is found by the other one.
+    """
+    return frozenset(_named(FILE_PREFIX, tempfile.gettempdir()) + _named(f"{FILE_PREFIX}{os.getpid()}-", "/dev/shm"))
+
+
+def _named(prefix: str, directory: str) -> list[Path]:
+    try:
+        with os.scandir(directory) as entries:
+            names = [entry.name for entry in entries if entry.name.startswith(prefix)]
+    except FileNotFoundError:
+        return []
+    return [Path(directory, name) for name in names if name not in _KNOWN_FILES]

@@ -1,0 +1,74 @@
+"""A TPC suite, verified query by query at several partition counts, with a report at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from benchmarks.tpc import Suite
+from sparkfusion import Session
+from sparkfusion.verify import Outcome, Report, VerifyResult, verify_query
+from tests.suites.terminal import say
+
+SCALE = 0.01
+PARTITIONS = (1, 2, 3, 7)
+
+Connect = Callable[[dict[str, object]], Session]
+
+
+class SuiteRun:
+    """Sessions over one copy of the data, one for each partition count, and what came out of each query."""
+
+    def __init__(self, suite: Suite, directory: Path, connect: Connect) -> None:
+        self._suite = suite
+        self._directory = directory
+        self._connect = connect
+        self._sessions: dict[int, Session] = {}
+        self._reports: dict[int, Report] = {}
+        suite.generate(directory, SCALE)
+
+    def check(self, number: int, partitions: int, *, one_task: frozenset[int] = frozenset()) -> None:
+        """Fail unless the query gives its single-node answer, really distributed.
+
+        With one partition there is nothing to divide. Queries in `one_task` are known to run as a whole.
+        """
+        result = self._verify(number, partitions)
+        divided = partitions > 1 and number not in one_task
+        expected = Outcome.PASSED if divided else Outcome.NOT_DISTRIBUTED
+        assert result.outcome is expected, f"{result.describe()}\n{self._suite.queries()[number]}"
+
+    def _verify(self, number: int, partitions: int) -> VerifyResult:
+        name = f"{self._suite.name} q{number} at {partitions}"
+        result = verify_query(self._session(partitions), self._suite.queries()[number], name=name)
+        self._reports.setdefault(partitions, Report()).add(result)
+        return result
+
+    def _session(self, partitions: int) -> Session:
+        if partitions not in self._sessions:
+            options: dict[str, object] = {
+                "sparkfusion.bytes_per_partition": 1,
+                "datafusion.execution.target_partitions": partitions,
+            }
+            session = self._connect(options)
+            self._suite.register(session, self._directory)
+            self._sessions[partitions] = session
+        return self._sessions[partitions]
+
+    def summary(self) -> str:
+        lines = [
+            f"{self._suite.name} at {partitions} partitions: {report.really_distributed} of {report.total} "
+            f"queries equal and really distributed"
+            for partitions, report in sorted(self._reports.items())
+        ]
+        return "\n".join(lines)
+
+
+@contextmanager
+def suite_run(suite: Suite, directory: Path, connect: Connect, request: pytest.FixtureRequest) -> Iterator[SuiteRun]:
+    """A run for one module's tests; its summary goes to the terminal when the module is done."""
+    run = SuiteRun(suite, directory, connect)
+    yield run
+    say(request.config, run.summary())

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from sparkfusion.cli.output import OutputFormat, destination, unique_names, write
+
+TABLE = pa.table({"id": [1, 2, 3], "name": ["a", None, 'x,"y"'], "part": [1.5, float("nan"), None]})
+
+
+def written(table: pa.Table, form: OutputFormat, max_rows: int = 100) -> str:
+    out = io.StringIO()
+    assert write(table.schema, table.to_batches(max_chunksize=2), out, form, max_rows=max_rows) == table.num_rows
+    return out.getvalue()
+
+
+def test_csv_keeps_null_and_the_empty_string_apart() -> None:
+    shown = written(pa.table({"a": ["", None], "b": [1, 2]}), "csv")
+    assert shown == 'a,b\n"",1\n,2\n'
+
+
+def test_csv_can_be_read_back() -> None:
+    rows = list(csv.reader(io.StringIO(written(TABLE, "csv"))))
+    assert rows == [["id", "name", "part"], ["1", "a", "1.5"], ["2", "", "NaN"], ["3", 'x,"y"', ""]]
+
+
+def test_json_is_one_array() -> None:
+    assert json.loads(written(TABLE, "json")) == [
+        {"id": 1, "name": "a", "part": 1.5},
+        {"id": 2, "name": None, "part": "NaN"},
+        {"id": 3, "name": 'x,"y"', "part": None},
+    ]
+
+
+def test_json_of_nothing_is_an_empty_array() -> None:
+    assert json.loads(written(TABLE.slice(0, 0), "json")) == []
+
+
+def test_jsonl_is_an_object_a_line() -> None:
+    lines = written(TABLE, "jsonl").splitlines()
+    assert [json.loads(line)["id"] for line in lines] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "jsonl"])
+def test_rows_are_written_as_they_arrive(form: OutputFormat) -> None:
+    out = io.StringIO()
+    seen: list[str] = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in TABLE.to_batches(max_chunksize=1):
+            seen.append(out.getvalue())
+            yield batch
+
+    write(TABLE.schema, batches(), out, form)
+    assert "a" in seen[1]
+    assert len(seen[0]) < len(seen[1]) < len(seen[2])
+
+
+def test_a_table_shows_null_and_aligns_numbers() -> None:
+    lines = written(TABLE, "table").splitlines()
+    assert "| id | name  | part |" in lines
+    assert "|  2 | NULL  |  NaN |" in lines
+    assert lines[-1] == "3 rows"
+
+
+def test_a_table_tells_how_many_rows_it_left_out() -> None:
+    lines = written(TABLE, "table", max_rows=2).splitlines()
+    assert lines[-1] == "3 rows, 1 not shown (--max-rows)"
+    assert sum(line.startswith("|  ") for line in lines) == 2
+
+
+def test_a_table_in_a_file_is_never_folded() -> None:
+    wide = pa.table({f"column_{number}": ["x" * 50] for number in range(20)})
+    assert any(line.count("x" * 50) == 20 for line in written(wide, "table").splitlines())
+
+
+def test_markup_in_data_is_only_data() -> None:
+    assert "[bold]" in written(pa.table({"a": ["[bold]"]}), "table")
+
+
+def test_a_result_without_columns_prints_no_table() -> None:
+    assert written(pa.table({}), "table") == ""
+
+
+def test_equal_names_stay_apart() -> None:
+    table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["id", "id"])
+    assert json.loads(written(table, "jsonl")) == {"id": 1, "id_1": 2}
+    assert unique_names(["a", "a", "a"]) == ["a", "a_1", "a_2"]
+
+
+def test_a_file_appears_whole(tmp_path: Path) -> None:
+    target = tmp_path / "out.csv"
+    with destination(str(target)) as out:
+        out.write("x\n")
+        assert not target.exists()
+    assert target.read_text() == "x\n"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_failure_leaves_the_old_file(tmp_path: Path) -> None:
+    target = tmp_path / "out.csv"
+    target.write_text("old")
+
+    def fail_half_way() -> None:
+        with destination(str(target)) as out:
+            out.write("new")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail_half_way()
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]

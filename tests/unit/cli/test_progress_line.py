@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+from rich.console import Console
+
+from sparkfusion import Session
+from sparkfusion.cli.progress_line import progress_line
+from sparkfusion.observe.events import QueryPlanned, StageStarted, Subscriber
+
+
+class EventSource:
+    """The part of a session that the line needs."""
+
+    def __init__(self) -> None:
+        self.subscribers: list[Subscriber] = []
+
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        self.subscribers.append(subscriber)
+        return lambda: self.subscribers.remove(subscriber)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_line_is_drawn_on_terminals_only_and_erased(terminal: bool) -> None:
+    source = EventSource()
+    shown = io.StringIO()
+    console = Console(file=shown, force_terminal=terminal, width=80)
+    with progress_line(cast(Session, source), console) as line:
+        line.start()
+        for subscriber in source.subscribers:
+            subscriber(QueryPlanned("q", stages=2, tasks=6, reason=None, seconds=0.0))
+            subscriber(StageStarted("q", 0, 3))
+        line.stop()
+        line.stop()
+        assert ("stages 0/2  tasks 0/6  0 rows" in shown.getvalue()) is terminal
+        if terminal:
+            assert shown.getvalue().endswith("\x1b[1A\x1b[2K")
+        else:
+            assert shown.getvalue() == ""
+    assert source.subscribers == []
+
+
+def test_a_failure_erases_the_line_and_ends_the_subscription() -> None:
+    source = EventSource()
+    shown = io.StringIO()
+
+    def fail() -> None:
+        with progress_line(cast(Session, source), Console(file=shown, force_terminal=True, width=80)) as line:
+            line.start()
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert source.subscribers == []
+    assert shown.getvalue().endswith("\x1b[1A\x1b[2K")

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.conftest import Invoke
+
+FORCED = ("--set", "sparkfusion.bytes_per_partition=1", "--partitions", "3")
+GROUPED = "select part, count(*) as n from items group by part order by part nulls first"
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "jsonl", "table"])
+def test_every_format_gives_the_answer(invoke: Invoke, items: str, form: str) -> None:
+    result = invoke(
+        "sql", "-c", "select id, part from items where id in (0, 7) order by id", "-t", items, "--format", form
+    )
+    assert result.exit_code == 0, result.output
+    match form:
+        case "csv":
+            assert result.stdout == "id,part\n0,\n7,7\n"
+        case "json":
+            assert json.loads(result.stdout) == [{"id": 0, "part": None}, {"id": 7, "part": 7}]
+        case "jsonl":
+            assert result.stdout == '{"id":0,"part":null}\n{"id":7,"part":7}\n'
+        case _:
+            assert "|  0 | NULL |" in result.stdout
+            assert "2 rows" in result.stdout
+
+
+def test_the_query_is_distributed_and_timing_tells_so(invoke: Invoke, items: str) -> None:
+    result = invoke("sql", "-c", GROUPED, "-t", items, "--format", "csv", "--timing", *FORCED)
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert lines[:3] == ["part,n", ",10", "0,90"]
+    assert len(lines) == 12
+    assert "11 rows; " in result.stderr
+    assert " stages, " in result.stderr
+
+
+def test_timing_tells_why_a_query_was_not_distributed(invoke: Invoke) -> None:
+    result = invoke("sql", "-c", "select 1", "--timing")
+    assert "; 1 rows; single node" in result.stderr
+
+
+def test_statements_run_in_order(invoke: Invoke, items: str) -> None:
+    view = "create view few as select id from items where id < 2; -- a comment; here\n"
+    script = f"{view} select count(*) as n from few; select 'a;b' as s"
+    result = invoke("sql", "-c", script, "-t", items, "--format", "csv")
+    assert result.exit_code == 0, result.output
+    assert result.stdout == "n\n2\ns\na;b\n"
+
+
+def test_statements_come_from_a_file_or_standard_input(invoke: Invoke, tmp_path: Path) -> None:
+    script = tmp_path / "q.sql"
+    script.write_text("select 1 as one;")
+    assert invoke("sql", "--file", str(script), "--format", "csv").stdout == "one\n1\n"
+    assert invoke("sql", "--file", "-", "--format", "csv", stdin="select 2 as two").stdout == "two\n2\n"
+
+
+def test_output_goes_to_a_file(invoke: Invoke, items: str, tmp_path: Path) -> None:
+    target = tmp_path / "out.jsonl"
+    result = invoke("sql", "-c", "select id from items", "-t", items, "--format", "jsonl", "-o", str(target), *FORCED)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert sorted(json.loads(line)["id"] for line in target.read_text().splitlines()) == list(range(1000))
+
+
+def test_a_failing_query_leaves_no_file(invoke: Invoke, items: str, tmp_path: Path) -> None:
+    target = tmp_path / "out.csv"
+    result = invoke("sql", "-c", "select 1 / (id - id) from items", "-t", items, "-o", str(target), *FORCED)
+    assert result.exit_code == 1
+    assert not target.exists()
+
+
+def test_a_table_is_cut_at_max_rows(invoke: Invoke, items: str) -> None:
+    result = invoke("sql", "-c", "select id from items", "-t", items, "--max-rows", "5")
+    assert "1,000 rows, 995 not shown (--max-rows)" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "form"),
+    [
+        ("a.csv", "id,name\n1,x\n2,y\n", ""),
+        ("a.txt", "id,name\n1,x\n2,y\n", "csv:"),
+        ("a.json", '{"id":1,"name":"x"}\n{"id":2,"name":"y"}\n', ""),
+        ("a.ndjson", '{"id":1,"name":"x"}\n{"id":2,"name":"y"}\n', ""),
+        ("a.log", '{"id":1,"name":"x"}\n{"id":2,"name":"y"}\n', "json:"),
+    ],
+)
+def test_text_files_are_tables(invoke: Invoke, tmp_path: Path, name: str, content: str, form: str) -> None:
+    path = tmp_path / name
+    path.write_text(content)
+    result = invoke("sql", "-c", "select id, name from t order by id", "-t", f"t={form}{path}", "--format", "csv")
+    assert result.stdout == "id,name\n1,x\n2,y\n", result.output
+
+
+def test_a_mistake_in_the_query_is_one_readable_block(invoke: Invoke, items: str) -> None:
+    result = invoke("sql", "-c", "select nope from items", "-t", items)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("sparkfusion: ")
+    assert "nope" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("command", ["sql", "explain"])
+def test_an_error_names_the_line_of_its_statement(invoke: Invoke, command: str) -> None:
+    result = invoke(command, "-c", "select 1;\n\nselect nope;")
+    assert result.exit_code == 1
+    assert result.stderr.endswith("\n  in the statement that begins at line 3\n")
+
+
+def test_an_unknown_setting_names_the_nearest(invoke: Invoke) -> None:
+    result = invoke("sql", "-c", "select 1", "--set", "sparkfusion.slot=2")
+    assert result.exit_code == 1
+    assert "sparkfusion.slots" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("-c", "select 1", "--file", "q.sql"),
+        ("-c", " -- nothing"),
+        ("-c", "select 1", "--format", "xml"),
+        ("-c", "select 1", "--set", "novalue"),
+        ("-c", "select 1", "--table", "t=missing.parquet"),
+        ("-c", "select 1", "--partitions", "0"),
+        ("--file", "missing.sql"),
+    ],
+)
+def test_a_command_line_that_makes_no_sense_is_a_usage_error(invoke: Invoke, arguments: tuple[str, ...]) -> None:
+    result = invoke("sql", *arguments)
+    assert result.exit_code == 2
+    assert "Error:" in result.stderr
+
+
+def test_debug_shows_the_traceback(invoke: Invoke) -> None:
+    result = invoke("--debug", "sql", "-c", "select nope")
+    assert result.exit_code == 1
+    assert "Traceback" in result.stderr
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_ctrl_c_is_130(invoke: Invoke, monkeypatch: pytest.MonkeyPatch, wrapped: bool) -> None:
+    def interrupted(*_arguments: object, **_options: object) -> None:
+        if wrapped:
+            raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sparkfusion.cli.commands.sql.write", interrupted)
+    result = invoke("sql", "-c", "select 1")
+    assert (result.exit_code, result.stderr) == (130, "sparkfusion: cancelled\n")

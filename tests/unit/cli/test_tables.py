@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sparkfusion.cli.tables import Table, check_unique, parse_table
+from sparkfusion.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ("file", "form", "extension", "compression"),
+    [
+        ("a.parquet", "parquet", ".parquet", None),
+        ("a.csv", "csv", ".csv", None),
+        ("a.csv.gz", "csv", ".csv.gz", "gzip"),
+        ("a.b.ndjson", "json", ".ndjson", None),
+        ("a.jsonl.zst", "json", ".jsonl.zst", "zstd"),
+        ("a.json", "json", ".json", None),
+        ("a.arrow", "arrow", ".arrow", None),
+        ("a.avro", "avro", ".avro", None),
+    ],
+)
+def test_the_extension_tells_the_format(
+    tmp_path: Path, file: str, form: str, extension: str, compression: str | None
+) -> None:
+    path = tmp_path / file
+    path.touch()
+    table = parse_table(f"t={path}")
+    assert (table.name, table.path, table.format) == ("t", str(path), form)
+    assert (table.extension, table.compression) == (extension, compression)
+
+
+def test_a_directory_is_what_its_files_are(tmp_path: Path) -> None:
+    (tmp_path / "year=2024").mkdir()
+    (tmp_path / "_SUCCESS").touch()
+    (tmp_path / ".hidden.csv").touch()
+    (tmp_path / "year=2024" / "part-0.parquet").touch()
+    assert parse_table(f"t={tmp_path}").format == "parquet"
+
+
+def test_the_format_can_be_forced(tmp_path: Path) -> None:
+    path = tmp_path / "data.txt"
+    path.touch()
+    assert parse_table(f"t=csv:{path}") == Table("t", str(path), "csv", ".txt")
+    assert parse_table(f"t=ndjson:{path}").format == "json"
+
+
+@pytest.mark.parametrize("path", ["s3://bucket/a=1/t.parquet", "data/*.parquet"])
+def test_urls_and_patterns_are_taken_as_they_are(path: str) -> None:
+    table = parse_table(f"t={path}")
+    assert (table.path, table.format) == (path, "parquet")
+
+
+def test_an_equals_sign_may_be_part_of_the_path(tmp_path: Path) -> None:
+    path = tmp_path / "a=b.csv"
+    path.touch()
+    assert parse_table(f"t={path}").path == str(path)
+
+
+@pytest.mark.parametrize("text", ["t", "=a.csv", "t=", "t=no/such/file.parquet"])
+def test_what_names_no_file_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is not NAME=PATH|does not exist"):
+        parse_table(text)
+
+
+def test_an_unknown_extension_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    path = tmp_path / "data.txt"
+    path.touch()
+    with pytest.raises(ValueError, match=r"say it: t=FORMAT:.*parquet, csv, json, arrow, avro"):
+        parse_table(f"t={path}")
+
+
+def test_an_empty_directory_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="holds no files"):
+        parse_table(f"t={tmp_path}")
+
+
+def test_a_name_is_given_once() -> None:
+    with pytest.raises(UserError, match="'t' is given twice"):
+        check_unique((Table("t", "a.csv", "csv", ".csv"), Table("t", "b.csv", "csv", ".csv")))

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkfusion.verify import Outcome, VerifyResult
+from tests.unit.cli.conftest import Invoke
+
+GROUPED = "select part, count(*) as n from items group by part"
+
+
+def test_a_right_answer_passes(invoke: Invoke, items: str) -> None:
+    result = invoke("verify", "-c", GROUPED, "-t", items, "--require-distributed")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("passed")
+    assert result.stdout.splitlines()[-1] == "1 verified: 1 passed"
+
+
+def test_several_partition_counts_are_verified(invoke: Invoke, items: str) -> None:
+    result = invoke("verify", "-c", GROUPED, "-t", items, "--partitions", "2", "--partitions", "5", "--json")
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert [query["name"] for query in report["queries"]] == ["query 1 @2", "query 1 @5"]
+    assert report["really_distributed"] == 2
+
+
+def test_a_script_may_prepare_what_it_verifies(invoke: Invoke, items: str, tmp_path: Path) -> None:
+    script = tmp_path / "q.sql"
+    script.write_text(f"create view v as {GROUPED};\n\nselect n, count(*) from v group by n;\n(select 1 as one);")
+    result = invoke("verify", "-f", str(script), "-t", items, "--json")
+    assert result.exit_code == 0, result.output
+    found = {query["name"]: query["outcome"] for query in json.loads(result.stdout)["queries"]}
+    assert found == {"q:3": "passed", "q:4": "not distributed"}
+
+
+def test_a_directory_of_scripts(invoke: Invoke, items: str, tmp_path: Path) -> None:
+    queries = tmp_path / "queries"
+    queries.mkdir()
+    (queries / "b.sql").write_text(GROUPED)
+    (queries / "a.sql").write_text("select sum(id) from items;")
+    (queries / "notes.txt").write_text("no query")
+    result = invoke("verify", "-f", str(queries), "-t", items, "--json")
+    assert [query["name"] for query in json.loads(result.stdout)["queries"]] == ["a", "b"]
+
+
+def test_what_is_not_distributed_fails_only_on_demand(invoke: Invoke) -> None:
+    relaxed = invoke("verify", "-c", "select 1")
+    assert relaxed.exit_code == 0, relaxed.output
+    assert relaxed.stdout.startswith("not distributed")
+    assert invoke("verify", "-c", "select 1", "--require-distributed").exit_code == 3
+
+
+def test_a_query_that_fails_everywhere_is_an_error(invoke: Invoke) -> None:
+    result = invoke("verify", "-c", "select nope")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("both failed")
+
+
+def test_a_wrong_answer_is_an_error_with_its_story(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(_session: object, sql: str, *, name: str, reproducer_dir: str) -> VerifyResult:
+        made = Path(reproducer_dir) / "made"
+        return VerifyResult(
+            sql, Outcome.WRONG_ANSWER, (), "one row too many", "distributed", name=name, reproducer=made
+        )
+
+    monkeypatch.setattr("sparkfusion.verify.verify_query", wrong)
+    result = invoke("verify", "-c", "select 1", "--reproducers", "failures")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("wrong answer")
+    assert "one row too many" in result.stdout
+    assert "reproducer: failures/made" in result.stdout
+    assert "1 verified: 1 wrong answer" in result.stdout
+
+
+@pytest.mark.parametrize("arguments", [(), ("-c", "select 1", "--partitions", "0")])
+def test_usage_errors(invoke: Invoke, arguments: tuple[Any, ...]) -> None:
+    assert invoke("verify", *arguments).exit_code == 2
+
+
+def test_a_directory_without_scripts_is_a_usage_error(invoke: Invoke, tmp_path: Path) -> None:
+    assert invoke("verify", "-f", str(tmp_path)).exit_code == 2
