@@ -10,8 +10,20 @@ from benchmarks.tpc import TPCDS
 from tests.conftest import Connect
 from tests.suites.differential import PARTITIONS, SuiteRun, suite_run
 
-WHOLE = frozenset({70})
-"""Queries that are not divided: their plan needs the order of a join's probe side."""
+MAY_GIVE_SEVERAL_ROWS = frozenset({6, 44, 54, 58})
+"""A scalar subquery that is not seen to give one row at most: only a single node makes several rows an error."""
+
+NEEDS_ORDER = frozenset({70})
+"""The plan needs the order of a join's probe side."""
+
+SORTED_BY_A_CONSTANT = {47: (2, 3), 57: (2, 3)}
+"""At these partition counts a window's order rests on a filter that is below the exchange."""
+
+
+def undivided(partitions: int) -> frozenset[int]:
+    """The queries that are known to run as a whole, each with its reason in `explain`."""
+    by_constant = {number for number, counts in SORTED_BY_A_CONSTANT.items() if partitions in counts}
+    return MAY_GIVE_SEVERAL_ROWS | NEEDS_ORDER | by_constant
 
 
 @pytest.fixture(scope="module")
@@ -27,4 +39,4 @@ def tpcds(
 def test_query_gives_its_single_node_answer(
     tpcds: SuiteRun, partitions: int, number: int, connect_shared: Connect
 ) -> None:
-    tpcds.check(number, partitions, one_task=WHOLE)
+    tpcds.check(number, partitions, one_task=undivided(partitions))
