@@ -1,6 +1,6 @@
 """A short tour: small TPC-H data, a few queries distributed in this process, their answers, stages and timing.
 
-    make demo
+make demo
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -98,13 +99,6 @@ class DataFrame:
     def schema(self) -> pa.Schema:
         return self._inner.schema()
 
-    def result_schema(self) -> pa.Schema:
-        """The schema after optimization: types that are coerced between inputs are settled only there."""
-        if self.copies is not None:
-            return self.schema()
-        optimized = call_datafusion(self._inner.optimized_logical_plan)
-        return self._session.context.create_dataframe_from_logical_plan(optimized).schema()
-
     def to_datafusion(self) -> datafusion.DataFrame:
         """The frame underneath; its own actions run on a single node."""
         return self._inner
@@ -173,7 +167,8 @@ class DataFrame:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The rows as an Arrow stream for any library that reads one; they flow while the query runs."""
         running = self.stream()
-        reader = pa.RecordBatchReader.from_batches(running.schema, running)
+        first = list(itertools.islice(running, 1))  # settles the schema
+        reader = pa.RecordBatchReader.from_batches(running.schema, itertools.chain(first, running))
         return reader.__arrow_c_stream__(requested_schema)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -201,7 +196,7 @@ class DataFrame:
 
         The harness uses it to tell a loss of the wire format from an error of ours.
         """
-        return run_round_trip(self._session.plan(self), self.result_schema())
+        return run_round_trip(self._session.plan(self), self.schema())
 
     # ---- writing
 

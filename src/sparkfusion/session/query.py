@@ -19,7 +19,8 @@ from sparkfusion.worker.task import TaskReport
 class RunningQuery(Iterator[pa.RecordBatch]):
     """Record batches of a query, in the order they come. Closing it early stops the query; leaving a `with` does too.
 
-    One thread iterates; `cancel` may be called by any.
+    One thread iterates; `cancel` may be called by any. `schema` is the frame's until the first rows come: DataFusion
+    settles types that it coerces between inputs only while it optimizes.
     """
 
     def __init__(self, query: QueryId, schema: pa.Schema, job: RunningJob, head: Head, emit: Subscriber) -> None:

@@ -128,10 +128,10 @@ class Session(CatalogMethods):
         self._emit(QueryPlanned(query, stages, tasks, planned.distribution.reason, planned.seconds))
         if graph is None:
             single = call_datafusion(SingleNodeJob, frame.to_datafusion())
-            return RunningQuery(query, frame.result_schema(), single, Head(()), self._emit)
+            return RunningQuery(query, frame.schema(), single, Head(()), self._emit)
         settings = self.config.ours.copy()
         job = QueryJob(query, graph, settings, planned.options, self._emit, self._prepare)
-        return RunningQuery(query, frame.result_schema(), self._runner.start(job), graph.head, self._emit)
+        return RunningQuery(query, frame.schema(), self._runner.start(job), graph.head, self._emit)
 
     def _start_copy(self, query: QueryId, frame: DataFrame, copies: Copy, planned: Planned) -> RunningQuery:
         def start_source() -> RunningQuery:
