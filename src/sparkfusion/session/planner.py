@@ -29,6 +29,7 @@ _MIN_SPLIT = "datafusion.optimizer.repartition_file_min_size"
 _BROADCAST = "datafusion.optimizer.hash_join_single_partition_threshold"
 _BROADCAST_ROWS = "datafusion.optimizer.hash_join_single_partition_threshold_rows"
 _BYTES_PER_ROW = 16  # a guess for build sides whose size DataFusion cannot tell
+_UNSUPPORTED_OPERATOR = re.compile(r"Unsupported plan and extension codec failed.*?Plan: (\w+)", re.DOTALL)
 _TABLE_SCAN = re.compile(r"TableScan: (.+?)(?= projection=|, (?:full_|partial_)?filters=|, fetch=|$)", re.MULTILINE)
 
 
@@ -121,7 +122,7 @@ class Planner:
         try:
             attempt.encoded = plan.to_bytes(context)
         except Exception as error:
-            raise NotDistributableError(f"the plan cannot be encoded: {first_words(error)}") from None
+            raise NotDistributableError(_why_not_encoded(error)) from None
         return decode(attempt.encoded)
 
 
@@ -145,6 +146,13 @@ def _size_options(attempt: _Attempt) -> dict[str, str]:
         _BROADCAST: str(max(int(options[_BROADCAST]), broadcast)),
         _BROADCAST_ROWS: str(max(int(options[_BROADCAST_ROWS]), broadcast // _BYTES_PER_ROW)),
     }
+
+
+def _why_not_encoded(error: Exception) -> str:
+    operator = _UNSUPPORTED_OPERATOR.search(str(error))
+    if operator is not None:
+        return f"{operator[1]} has no place in the plan's wire format"
+    return f"the plan cannot be encoded: {first_words(error)}"
 
 
 def _too_small(scanned: int, upper: int) -> str:
