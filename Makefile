@@ -7,10 +7,10 @@ WIRE := src/sparkfusion/plan/wire
 FUZZ_CASES ?= 3000
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check unit format fuzz bench demo wire clean
+.PHONY: help setup test check unit format fuzz bench bench-spark demo wire clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | awk -F '\t' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | awk -F '\t' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 setup: $(STAMP) ## create .venv with everything that tests and tools need
 
@@ -40,6 +40,9 @@ fuzz: setup ## long run of random queries against single-node DataFusion (FUZZ_C
 
 bench: setup ## TPC-H timings
 	$(BIN)/python -m benchmarks.tpch
+
+bench-spark: setup ## TPC-H on Spark (local mode) against Spark SQL
+	$(BIN)/python -m benchmarks.tpch_spark
 
 demo: setup ## a short tour
 	$(BIN)/python -m benchmarks.demo

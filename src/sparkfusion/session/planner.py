@@ -85,7 +85,7 @@ class Planner:
         text = logical.display_indent()
         tables = dict.fromkeys(_TABLE_SCAN.findall(text))
         check_logical(text, {table: lost for table in tables if (lost := self.lossy_tables.lost(table))})
-        upper = int(attempt.options[_TARGET])
+        upper = int(attempt.options[_TARGET]) or config.available_cores()
         try:
             root = self._physical(logical, attempt, upper)
         except SparkfusionError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -21,25 +21,26 @@ from sparkfusion.worker.task import TaskReport, TaskSpec
 
 @dataclass(frozen=True)
 class SparkTask:
-    """One task as it travels to an executor: what to run, and where its frames go."""
+    """One task as it travels to an executor: what to run, where its frames go, how often Spark tries it."""
 
     spec: TaskSpec
     memory_home: str
     disk_home: str
     memory_budget: int
     compression: str
+    attempts: int
 
 
 @dataclass(frozen=True)
 class SparkAnswer:
-    """What comes back: a report, or an error that trying again would not mend."""
+    """What comes back: a report, or an error that Spark shall not try again."""
 
     key: TaskKey
     report: TaskReport | None = None
     error: SparkfusionError | None = None
 
 
-def run_on_executor(tasks: Iterator[bytes]) -> Iterator[bytes]:
+def run_on_executor(tasks: Iterable[bytes]) -> Iterator[bytes]:
     """Run the tasks of one Spark partition. An error that may be retried is raised, so that Spark does it."""
     _settle_once()
     for data in tasks:
@@ -48,15 +49,18 @@ def run_on_executor(tasks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _answer(task: SparkTask) -> SparkAnswer:
-    """Files are named by Spark's own attempt id: it is unique, whatever is retried or speculated."""
+    """Files are named by Spark's own attempt id: it is unique, whatever is retried or speculated.
+
+    The error of the last attempt comes back like one that cannot be retried, so that it keeps its kind and its words.
+    """
     context = TaskContext.get()
-    attempt = int(context.taskAttemptId()) if context is not None else 0
+    attempt, tried = (int(context.taskAttemptId()), context.attemptNumber() + 1) if context is not None else (0, 1)
     spec = replace(task.spec, key=replace(task.spec.key, attempt=attempt))
     store = BorrowedStore(task.memory_home, task.disk_home, task.memory_budget)
     try:
         report = run_task(spec, FileSink(spec.key, store, task.compression), CancelToken())
     except SparkfusionError as error:
-        if error.retryable:
+        if error.retryable and tried < task.attempts:
             raise
         return SparkAnswer(task.spec.key, error=error)
     return SparkAnswer(task.spec.key, report)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import platform
+import re
+import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 
 from pyspark import SparkContext
 
-from sparkfusion.errors import UserError
+from sparkfusion.errors import ExternalError, UserError
+from sparkfusion.runner.spark.blame import spark_error
+from sparkfusion.runner.spark.master import is_local
 
 PACKAGES = ("datafusion", "pyarrow", "sparkfusion")
+_MISSING = re.compile(r"No module named '(\w+)")
+_OTHER_PYTHON = re.compile(r"PYTHON_VERSION_MISMATCH\S* .*?(\d+\.\d+)")
 _checked: weakref.WeakSet[SparkContext] = weakref.WeakSet()
 
 
@@ -31,22 +37,37 @@ def check_executors(spark: SparkContext) -> None:
     if spark in _checked:
         return
     here = describe_environment()
-    try:
-        (there,) = spark.parallelize([0], 1).mapPartitions(_report).collect()
-    except Exception as error:
-        if "No module named 'sparkfusion'" not in str(error):
-            raise
-        there = {**here, "sparkfusion": "missing"}
+    there = _ask_an_executor(spark, here)
     wrong = {name: there.get(name, "missing") for name in here if there.get(name) != here[name]}
     if wrong:
         shown = ", ".join(f"{name} {there_version} (driver: {here[name]})" for name, there_version in wrong.items())
-        raise UserError(
-            f"executors do not fit the driver: {shown}",
-            hint="install the same Python and packages on the executors, for example with --archives or an image",
-        )
+        raise UserError(f"executors do not fit the driver: {shown}", hint=_remedy(spark))
     _checked.add(spark)
 
 
-def _report(_: Iterator[int]) -> Iterator[dict[str, str]]:
-    list(_)
+def _ask_an_executor(spark: SparkContext, here: dict[str, str]) -> dict[str, str]:
+    try:
+        (there,) = spark.parallelize([0], 1).mapPartitions(_report).collect()
+    except Exception as error:
+        text = str(error)
+        if (missing := _MISSING.search(text)) is not None:
+            return {**here, missing[1]: "missing"} if missing[1] in here else _raise_missing(missing[1], spark)
+        if (other := _OTHER_PYTHON.search(text)) is not None:
+            return {**here, "python": other[1]}
+        raise spark_error(error, []) from error
+    return there
+
+
+def _raise_missing(module: str, spark: SparkContext) -> dict[str, str]:
+    raise ExternalError(f"executors lack the Python package {module!r}", hint=_remedy(spark))
+
+
+def _remedy(spark: SparkContext) -> str:
+    if is_local(spark):
+        return f"start Spark with PYSPARK_PYTHON={sys.executable}, so that its workers run this Python"
+    return "install the same Python and packages on the executors, for example with --archives or an image"
+
+
+def _report(numbers: Iterable[int]) -> Iterator[dict[str, str]]:
+    list(numbers)  # a task that does not read its input loses its worker
     yield describe_environment()

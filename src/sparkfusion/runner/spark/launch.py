@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from sparkfusion.runner.spark.java import ensure_java
+
+MASTER = "local[*,4]"
+"""All cores, and four attempts at a task, as on a cluster: a local master tries once by default."""
 
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -21,15 +26,19 @@ SETTINGS = {
 
 
 def local_session() -> tuple[SparkSession, bool]:
-    """The active session if there is one, else a new local one; and whether it is ours to stop."""
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        return active, False
+    """The session of this process if there is one, else a new local one; and whether it is ours to stop."""
+    if SparkContext._active_spark_context is not None:  # an active *session* is known to the thread that made it only
+        return SparkSession.builder.getOrCreate(), False
+    return start_local(), True
+
+
+def start_local(master: str = MASTER, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """Start a local session whose workers run the Python that this process runs."""
     ensure_java(Path(tempfile.gettempdir()))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master("local[*]").appName("sparkfusion")
-    for name, value in SETTINGS.items():
+    builder = SparkSession.builder.master(master).appName("sparkfusion")
+    for name, value in {**SETTINGS, **(settings or {})}.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
-    return session, True
+    return session

@@ -24,7 +24,11 @@ class SparkRunner:
         self._context: SparkContext = self._session.sparkContext
         self._owned = owned
         self._jobs: weakref.WeakSet[SparkJob] = weakref.WeakSet()
-        check_executors(self._context)
+        try:
+            check_executors(self._context)
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def slots(self) -> int:
@@ -52,4 +56,6 @@ def classic_session(session: Any) -> SparkSession:
             "Spark Connect sessions are not supported yet" if connect else f"cannot run on a {kind}",
             hint="use a classic SparkSession: one whose builder has a master, not a remote",
         )
+    if session.sparkContext._jsc is None:  # the only trace that `stop` leaves on the Python side
+        raise UserError("the Spark session is stopped", hint="start a new one, or use connect('spark')")
     return session

@@ -1,0 +1,36 @@
+"""The directories of one query that tasks in other processes write to."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from sparkfusion.errors import StoreFullError
+from sparkfusion.exchange.owned import OwnedDirectory
+from sparkfusion.ids import QueryId
+
+
+class SharedHome:
+    """One directory below `base`, made now. Removed by `close`, even while a task that was given up still writes.
+
+    Spark kills the Python worker of a cancelled task only after two seconds. So what tasks write to is renamed
+    before it is removed: whoever still has the old name can create nothing under it.
+    """
+
+    def __init__(self, query: QueryId, base: Path) -> None:
+        base = base.absolute()
+        if not os.access(base, os.W_OK):
+            raise StoreFullError(
+                f"frames cannot be written to {str(base)!r}: no such directory, or no permission",
+                hint="set sparkfusion.store_dir to a directory that exists and may be written",
+            )
+        self._owned = OwnedDirectory(query, base)
+        self.path = self._owned.path / "frames"
+        self.path.mkdir()
+
+    def close(self) -> None:
+        """Remove everything. Idempotent."""
+        with suppress(FileNotFoundError):
+            self.path.rename(self.path.with_name("gone"))
+        self._owned.close()
