@@ -15,6 +15,7 @@ from sparkfusion.observe.events import Event
 PARTS = 4
 ROWS = 1000
 """Rows of one part."""
+TOTAL = PARTS * ROWS
 
 DISTRIBUTED = {"sparkfusion.bytes_per_partition": 1, "datafusion.execution.target_partitions": PARTS}
 """Settings under which the smallest table is worth several tasks."""

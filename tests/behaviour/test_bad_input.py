@@ -20,15 +20,8 @@ from sparkfusion import (
     UserError,
 )
 from sparkfusion.exchange import frames
-from tests.behaviour.parts import DISTRIBUTED, assert_usable, part, record, write_parts
+from tests.behaviour.parts import DISTRIBUTED, assert_usable, part, record
 from tests.conftest import Connect
-
-
-@pytest.fixture
-def session(connect: Connect, tmp_path: Path) -> Session:
-    session = connect(DISTRIBUTED)
-    session.register_parquet("t", write_parts(tmp_path))
-    return session
 
 
 def _truncated(path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from sparkfusion import QueryCancelledError, Session
 from sparkfusion.observe.events import QueryFailed
-from tests.behaviour.parts import DISTRIBUTED, assert_usable, record, write_parts
+from tests.behaviour.parts import assert_usable, record, write_parts
 from tests.behaviour.probes import PATIENCE, PROMPT, Gate, holding_udf
 from tests.conftest import Connect
 
@@ -24,13 +24,6 @@ HELD = {
     "in a shuffle": "select k, sum(hang(v)) as s from t group by k",
     "in the head": "select hang(s) as s from (select sum(v) as s from t where v >= 0)",
 }
-
-
-@pytest.fixture
-def session(connect: Connect, tmp_path: Path) -> Session:
-    session = connect(DISTRIBUTED)
-    session.register_parquet("t", write_parts(tmp_path))
-    return session
 
 
 @pytest.mark.parametrize("query", HELD.values(), ids=HELD)

@@ -15,8 +15,7 @@ from datafusion import functions as f
 from sparkfusion import DataFrame, Session, UserError
 from tests.behaviour.parts import (
     DISTRIBUTED,
-    PARTS,
-    ROWS,
+    TOTAL,
     assert_distributed_like_single_node,
     record,
     rows_of,
@@ -24,8 +23,6 @@ from tests.behaviour.parts import (
     write_parts,
 )
 from tests.conftest import Connect
-
-TOTAL = PARTS * ROWS
 
 
 @pytest.fixture(scope="module")

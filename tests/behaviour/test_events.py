@@ -21,18 +21,10 @@ from sparkfusion.observe.events import (
     TaskFinished,
     TaskStarted,
 )
-from tests.behaviour.parts import DISTRIBUTED, PARTS, ROWS, names_of, record, write_parts
+from tests.behaviour.parts import PARTS, TOTAL, names_of, record
 from tests.behaviour.probes import PATIENCE
-from tests.conftest import Connect
 
 QUERY = "select k, count(*) as n from t group by k"
-
-
-@pytest.fixture
-def session(connect: Connect, tmp_path: Path) -> Session:
-    session = connect(DISTRIBUTED)
-    session.register_parquet("t", write_parts(tmp_path))
-    return session
 
 
 def test_story_of_a_distributed_query(session: Session) -> None:
@@ -131,7 +123,7 @@ def test_events_of_two_queries_carry_their_own_ids(session: Session) -> None:
     assert rest > 0
     finished = [event for event in events if isinstance(event, QueryFinished)]
     assert len({event.query for event in finished}) == 2
-    assert sorted(event.rows for event in finished) == [7, PARTS * ROWS]
+    assert sorted(event.rows for event in finished) == [7, TOTAL]
 
 
 def test_task_is_tried_again_after_an_error_from_outside(session: Session, tmp_path: Path) -> None:
@@ -149,6 +141,6 @@ def test_task_is_tried_again_after_an_error_from_outside(session: Session, tmp_p
     session.register_udf(datafusion.udf(flaky, [pa.int64()], pa.int64(), "immutable", "flaky"))
     events = record(session)
     found = session.sql("select k, sum(flaky(v)) as s from t group by k").to_pydict()
-    assert sum(found["s"]) == sum(range(PARTS * ROWS))
+    assert sum(found["s"]) == sum(range(TOTAL))
     assert [event.retried for event in events if isinstance(event, TaskFailed)] == [True]
     assert [event.key.attempt for event in events if isinstance(event, TaskFinished) and event.key.attempt] == [1]

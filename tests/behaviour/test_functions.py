@@ -12,18 +12,8 @@ from datafusion import Accumulator, udaf, udf, udwf
 from datafusion.user_defined import WindowEvaluator
 
 from sparkfusion import Session, UserError
-from tests.behaviour.parts import DISTRIBUTED, PARTS, ROWS, assert_distributed_like_single_node, write_parts
+from tests.behaviour.parts import TOTAL, assert_distributed_like_single_node
 from tests.behaviour.probes import Counter, counting_udf
-from tests.conftest import Connect
-
-TOTAL = PARTS * ROWS
-
-
-@pytest.fixture
-def session(connect: Connect, tmp_path: Path) -> Session:
-    session = connect(DISTRIBUTED)
-    session.register_parquet("t", write_parts(tmp_path))
-    return session
 
 
 def test_scalar_function_with_a_closure(session: Session) -> None:

@@ -20,7 +20,7 @@ from sparkfusion import DataFrame, Session, SparkfusionError, UserError
 from tests.behaviour.parts import (
     DISTRIBUTED,
     PARTS,
-    ROWS,
+    TOTAL,
     assert_distributed_like_single_node,
     names_of,
     part,
@@ -30,16 +30,6 @@ from tests.behaviour.parts import (
     write_parts,
 )
 from tests.conftest import Connect
-
-TOTAL = PARTS * ROWS
-
-
-@pytest.fixture
-def session(connect: Connect, tmp_path: Path) -> Session:
-    session = connect(DISTRIBUTED)
-    session.register_parquet("t", write_parts(tmp_path))
-    return session
-
 
 # ---- life
 

@@ -12,7 +12,17 @@ import pytest
 
 from sparkfusion import QueryCancelledError, Session
 from sparkfusion.observe.events import QueryFailed, StageFinished, StageStarted, TaskFinished
-from tests.behaviour.parts import DISTRIBUTED, PARTS, ROWS, assert_usable, record, rows_of, single_node, write_parts
+from tests.behaviour.parts import (
+    DISTRIBUTED,
+    PARTS,
+    ROWS,
+    TOTAL,
+    assert_usable,
+    record,
+    rows_of,
+    single_node,
+    write_parts,
+)
 from tests.behaviour.probes import PATIENCE, PROMPT, Counter, Gate, counting_udf, holding_udf
 from tests.conftest import Connect
 
@@ -37,7 +47,7 @@ def test_rows_come_while_another_task_still_runs(session: Session, tmp_path: Pat
             finished = {event.key.task for event in events if isinstance(event, TaskFinished)}
             assert PARTS - 1 not in finished
             gate.open()
-            assert first.num_rows + sum(batch.num_rows for batch in rows) == PARTS * ROWS
+            assert first.num_rows + sum(batch.num_rows for batch in rows) == TOTAL
 
 
 def test_first_rows_of_a_task_come_before_its_last_are_made(session: Session, tmp_path: Path) -> None:
@@ -55,7 +65,7 @@ def test_arrow_stream_export_flows_too(session: Session, tmp_path: Path) -> None
         reader = pa.RecordBatchReader.from_stream(session.sql("select hold_last(v) as v from t"))
         first = reader.read_next_batch()
         gate.open()
-        assert first.num_rows + reader.read_all().num_rows == PARTS * ROWS
+        assert first.num_rows + reader.read_all().num_rows == TOTAL
 
 
 @pytest.mark.parametrize(
@@ -92,10 +102,10 @@ def test_reader_that_stops_reading_stops_the_producers(session: Session, tmp_pat
     with session.sql("select counted(v) as v from t").stream() as rows:
         next(rows)
         _wait_until_still(counter)
-        assert counter.value < PARTS * ROWS / 2, "producers ran on while nobody read"
+        assert counter.value < TOTAL / 2, "producers ran on while nobody read"
         read = 10 + sum(batch.num_rows for batch in rows)
-    assert read == PARTS * ROWS
-    assert counter.value == PARTS * ROWS
+    assert read == TOTAL
+    assert counter.value == TOTAL
 
 
 def test_limit_cancels_producers_once_it_has_its_rows(session: Session, tmp_path: Path) -> None:
@@ -104,7 +114,7 @@ def test_limit_cancels_producers_once_it_has_its_rows(session: Session, tmp_path
     session.register_udf(counting_udf(counter, "counted"))
     frame = session.sql("select counted(v) as v from t where counted(v) >= 0 limit 5")
     assert frame.collect().num_rows == 5
-    assert counter.value < PARTS * ROWS
+    assert counter.value < TOTAL
 
 
 def test_early_closed_stream_stops_everything(session: Session, tmp_path: Path) -> None:
@@ -118,7 +128,7 @@ def test_early_closed_stream_stops_everything(session: Session, tmp_path: Path) 
     rows.close()
     assert time.monotonic() - started < PROMPT
     made = counter.value
-    assert made < PARTS * ROWS
+    assert made < TOTAL
     assert [event.cancelled for event in events if isinstance(event, QueryFailed)] == [True]
     assert list(rows) == []
     rows.close()
@@ -181,7 +191,7 @@ def test_closing_the_session_never_makes_a_stream_look_complete(connect: Connect
         read = first.num_rows + sum(batch.num_rows for batch in rows)
     except QueryCancelledError:
         return
-    assert read == PARTS * ROWS, "rows are missing and there was no error"
+    assert read == TOTAL, "rows are missing and there was no error"
 
 
 def test_a_query_may_run_while_another_is_being_read(session: Session) -> None:
@@ -192,8 +202,8 @@ def test_a_query_may_run_while_another_is_being_read(session: Session) -> None:
             outer += batch.num_rows
             if number < 3:
                 inner = session.sql("select k, count(*) as n from t group by k").to_pylist()
-                assert sum(row["n"] for row in inner) == PARTS * ROWS
-    assert outer == PARTS * ROWS
+                assert sum(row["n"] for row in inner) == TOTAL
+    assert outer == TOTAL
 
 
 def test_threads_may_use_one_session_at_once(session: Session) -> None:
@@ -211,7 +221,7 @@ def test_threads_may_use_one_session_at_once(session: Session) -> None:
         thread.start()
     for thread in threads:
         thread.join(PATIENCE)
-    assert answers == {number: sum(range(number, PARTS * ROWS, 4)) for number in range(4)}
+    assert answers == {number: sum(range(number, TOTAL, 4)) for number in range(4)}
 
 
 def test_independent_stages_run_at_the_same_time(session: Session, tmp_path: Path) -> None:

@@ -12,17 +12,7 @@ import pytest
 from datafusion.dataframe import DataFrameWriteOptions, ParquetWriterOptions
 
 from sparkfusion import DataFrame, Session, SparkfusionError, UserError
-from tests.behaviour.parts import DISTRIBUTED, PARTS, ROWS, assert_usable, names_of, record, rows_of, write_parts
-from tests.conftest import Connect
-
-TOTAL = PARTS * ROWS
-
-
-@pytest.fixture
-def session(connect: Connect, tmp_path: Path) -> Session:
-    session = connect(DISTRIBUTED)
-    session.register_parquet("t", write_parts(tmp_path))
-    return session
+from tests.behaviour.parts import TOTAL, assert_usable, names_of, record, rows_of
 
 
 @pytest.fixture

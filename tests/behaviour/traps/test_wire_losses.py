@@ -1,0 +1,79 @@
+"""Traps 14 and 15: operators that the wire format changes or does not know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import sparkfusion.session.planner as planner_module
+from sparkfusion.verify import Outcome, assert_distributed_eq, verify_query
+from tests.behaviour.traps.conftest import LOST_GROUPING, Connected, assert_single_node
+
+LOST_WINDOWS = {
+    "FILTER": "select v, sum(v) filter (where s = 's1') over (partition by k order by v) as z from facts",
+    "IGNORE NULLS": "select v, last_value(x) ignore nulls over (partition by k order by v) as z from facts",
+}
+
+
+@pytest.mark.parametrize("mark", LOST_WINDOWS)
+def test_trap_14_lost_window_options_run_on_a_single_node(connected: Connected, mark: str) -> None:
+    session = connected()
+    sql = LOST_WINDOWS[mark]
+    assert_single_node(session.sql(sql), f"{mark} on a window function")
+    session.sql(f"create view hidden as {sql}")
+    assert_single_node(session.sql("select z, v from hidden where v > 10"), f"{mark} on a window function")
+    in_subquery = f"select k from events where v in (select z from ({sql}))"
+    assert_single_node(session.sql(in_subquery), f"{mark} on a window function")
+
+
+def test_trap_14_a_line_break_in_a_literal_does_not_hide_them(connected: Connected) -> None:
+    sql = (
+        "select v, last_value(case when s = 'a\nb' then null else x end) ignore nulls "
+        "over (partition by k order by v) as z from facts"
+    )
+    assert_single_node(connected().sql(sql), "IGNORE NULLS on a window function")
+
+
+def test_trap_14_lost_grouping_sets_run_on_a_single_node(connected: Connected) -> None:
+    assert_single_node(connected().sql(LOST_GROUPING), "GROUPING SETS (())")
+
+
+def test_trap_14_what_survives_is_distributed(connected: Connected) -> None:
+    session = connected()
+    assert_distributed_eq(session, "select k, sum(v) filter (where s = 's1') as z from facts group by k")
+    assert_distributed_eq(session, "select k, first_value(x order by v) ignore nulls as z from facts group by k")
+    assert_distributed_eq(session, "select k, s, count(*) as n from facts group by grouping sets ((k), (s), ())")
+    assert_distributed_eq(session, "select v, count(distinct s) over (partition by k order by v) as z from facts")
+
+
+@pytest.mark.parametrize("sql", [*LOST_WINDOWS.values(), LOST_GROUPING], ids=[*LOST_WINDOWS, "grouping sets"])
+def test_trap_14_without_handling_differs(connected: Connected, monkeypatch: pytest.MonkeyPatch, sql: str) -> None:
+    monkeypatch.setattr(planner_module, "check_logical", lambda *args: None)
+    monkeypatch.setattr("sparkfusion.plan.distribute.check_physical", lambda root: None)
+    assert verify_query(connected(), sql).outcome is Outcome.WIRE_LOSS
+
+
+def test_trap_15_what_cannot_be_encoded_runs_on_a_single_node(connected: Connected, files: Path) -> None:
+    session = connected()
+    recursive = (
+        "with recursive r as (select min(v) as n from facts union all select n + 1 from r where n < 5) select n from r"
+    )
+    assert_single_node(session.sql(recursive), "RecursiveQueryExec has no place in the plan's wire format")
+    schema = "select table_name from information_schema.tables where table_name = 'facts'"
+    assert_single_node(session.sql(schema), "LazyMemTableExec has no place in the plan's wire format")
+    import pyarrow.dataset as ds
+
+    session.register_dataset("dataset", ds.dataset(str(files / "facts")))
+    assert_single_node(
+        session.sql("select sum(v) as total from dataset"), "DatasetExec has no place in the plan's wire format"
+    )
+
+
+def test_trap_15_plans_that_would_not_encode_are_not_made(connected: Connected) -> None:
+    top_of_each = (
+        "select v, k from (select v, k, row_number() over (partition by k order by v) r from facts) where r <= 2"
+    )
+    session = connected({"datafusion.optimizer.enable_piecewise_merge_join": True})
+    assert_distributed_eq(session, top_of_each)
+    assert_distributed_eq(session, "select e.v, f.v as w from events e join facts f on e.v < f.v")
