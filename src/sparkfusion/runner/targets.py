@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 from sparkfusion.errors import UserError
 from sparkfusion.runner.base import Runner
 from sparkfusion.runner.local import LocalRunner
@@ -20,10 +22,8 @@ def runner_for(target: object) -> Runner:
 
 
 def _spark_runner(target: object) -> Runner:
-    try:
-        import pyspark  # noqa: F401
-    except ImportError:
-        raise UserError("pyspark is not installed", hint="pip install 'sparkfusion[spark]'") from None
+    if importlib.util.find_spec("pyspark") is None:
+        raise UserError("pyspark is not installed", hint="pip install 'sparkfusion[spark]'")
     from sparkfusion.runner.spark.launch import local_session
     from sparkfusion.runner.spark.runner import SparkRunner
 

@@ -27,6 +27,7 @@ from sparkfusion.verify.options import CompareOptions
 from sparkfusion.verify.reproducer import write_reproducer
 from sparkfusion.verify.result import Leg, LegName, Outcome, VerifyResult
 from sparkfusion.verify.subject import VerifiableFrame, VerifiableSession, context_of, datafusion_settings_of
+from sparkfusion.worker.interrupt import interruptible
 
 
 def verify_query(
@@ -123,7 +124,7 @@ def _planning_failed(session: VerifiableSession, sql: str, error: SparkfusionErr
     refused = Leg("distributed", error=error)
     if context is None:
         return VerifyResult(sql, Outcome.BOTH_FAILED, (refused,), f"planning failed: {error.message}")
-    single, _ = _timed("single node", lambda: _plain_sql(context, sql))
+    single, _ = _timed("single node", lambda: interruptible(lambda: _plain_sql(context, sql)))
     outcome = Outcome.BOTH_FAILED if single.error_kind == error.kind else Outcome.ERROR_MISMATCH
     return VerifyResult(sql, outcome, (single, refused), f"planning failed: {error.message}", "distributed")
 
@@ -136,12 +137,12 @@ def _plain_sql(context: SessionContext, sql: str) -> pa.Table:
 def _verify_frame(
     session: VerifiableSession, text: str, frame: VerifiableFrame, options: CompareOptions
 ) -> VerifyResult:
-    single, _ = _timed("single node", lambda: frame.to_datafusion().to_arrow_table())
+    single, _ = _timed("single node", lambda: interruptible(lambda: frame.to_datafusion().to_arrow_table()))
     planned, distribution = _timed("distributed", frame.distribution)
     distribution = distribution or Distribution()
     round_trip = Leg("round trip")
     if distribution.distributed:
-        round_trip, _ = _timed("round trip", frame.round_trip)
+        round_trip, _ = _timed("round trip", lambda: interruptible(frame.round_trip))
     with Evidence(session) as evidence:
         distributed, _ = _timed("distributed", frame.collect) if planned.error is None else (planned, None)
         if distribution.distributed and distributed.error is None:

@@ -10,6 +10,7 @@ from sparkfusion.ids import TaskKey
 
 _CANCELLED = re.compile(r"\bJob (\d+ )?cancelled\b|SparkContext was shut down|stopped SparkContext")
 _FAILED_TASK = re.compile(r"Task (\d+) in stage \S+ failed")
+_PYTHON_ERROR = re.compile(r"(?!org\.|java\.)[\w.]+(Error|Exception): ")
 _LOST = re.compile(r"Lost task \S+ in stage .*?\(TID \d+\) .*?: (.*)")
 
 
@@ -33,7 +34,7 @@ def _cause(text: str) -> str:
     """The last error of a Python traceback if there is one, else what Spark says of the lost task."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     for line in reversed(lines):
-        if re.match(r"[\w.]+(Error|Exception): ", line):
+        if _PYTHON_ERROR.match(line):
             return line
     lost = _LOST.search(text)
     return lost[1] if lost is not None else lines[0] if lines else "no reason was given"

@@ -11,13 +11,13 @@ from importlib.metadata import PackageNotFoundError, version
 
 from pyspark import SparkContext
 
-from sparkfusion.errors import ExternalError, UserError
+from sparkfusion.errors import UserError
 from sparkfusion.runner.spark.blame import spark_error
 from sparkfusion.runner.spark.master import is_local
 
 PACKAGES = ("datafusion", "pyarrow", "sparkfusion")
 _MISSING = re.compile(r"No module named '(\w+)")
-_OTHER_PYTHON = re.compile(r"PYTHON_VERSION_MISMATCH\S* .*?(\d+\.\d+)")
+_OTHER_PYTHON = re.compile(r"Python in worker has different version: (\S+) than")
 _checked: weakref.WeakSet[SparkContext] = weakref.WeakSet()
 
 
@@ -38,9 +38,9 @@ def check_executors(spark: SparkContext) -> None:
         return
     here = describe_environment()
     there = _ask_an_executor(spark, here)
-    wrong = {name: there.get(name, "missing") for name in here if there.get(name) != here[name]}
+    wrong = [name for name in {**here, **there} if there.get(name) != here.get(name)]
     if wrong:
-        shown = ", ".join(f"{name} {there_version} (driver: {here[name]})" for name, there_version in wrong.items())
+        shown = ", ".join(f"{name} {there.get(name, 'missing')} (driver: {here.get(name, 'any')})" for name in wrong)
         raise UserError(f"executors do not fit the driver: {shown}", hint=_remedy(spark))
     _checked.add(spark)
 
@@ -49,17 +49,12 @@ def _ask_an_executor(spark: SparkContext, here: dict[str, str]) -> dict[str, str
     try:
         (there,) = spark.parallelize([0], 1).mapPartitions(_report).collect()
     except Exception as error:
-        text = str(error)
-        if (missing := _MISSING.search(text)) is not None:
-            return {**here, missing[1]: "missing"} if missing[1] in here else _raise_missing(missing[1], spark)
-        if (other := _OTHER_PYTHON.search(text)) is not None:
+        if (missing := _MISSING.search(str(error))) is not None:
+            return {**here, missing[1]: "missing"}
+        if (other := _OTHER_PYTHON.search(str(error))) is not None:
             return {**here, "python": other[1]}
         raise spark_error(error, []) from error
     return there
-
-
-def _raise_missing(module: str, spark: SparkContext) -> dict[str, str]:
-    raise ExternalError(f"executors lack the Python package {module!r}", hint=_remedy(spark))
 
 
 def _remedy(spark: SparkContext) -> str:
