@@ -23,6 +23,7 @@ def run_round_trip(planned: Planned, schema: pa.Schema) -> pa.Table:
     context = task_context(planned.options, memory_limit=config.machine_memory() // 2)
     decoded = ExecutionPlan.from_bytes(context, encode(root))
     frames = [frame.to_pyarrow() for frame in context.execute(decoded, 0)]
+    frames = [frame for frame in frames if frame.num_rows]  # as everywhere: only rows settle a schema
     schema = settle_schema(schema, frames[0].schema) if frames else schema
     batches = [conform(frame, schema) for frame in frames]
     return pa.Table.from_batches(batches, schema=schema)
