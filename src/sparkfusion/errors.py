@@ -142,6 +142,8 @@ def first_words(error: BaseException) -> str:
 
 
 def _class_of(error: BaseException, text: str) -> type[SparkfusionError]:
+    if type(error).__name__ == "PanicException":
+        return InternalError
     if isinstance(error, OSError):
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             return StoreFullError

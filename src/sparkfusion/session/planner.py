@@ -24,6 +24,7 @@ from sparkfusion.session.lossy import LossyTables
 from sparkfusion.session.spool import TableSpool
 from sparkfusion.worker.session import session_config
 
+_TIME_ZONE = "datafusion.execution.time_zone"
 _TARGET = "datafusion.execution.target_partitions"
 _MIN_SPLIT = "datafusion.optimizer.repartition_file_min_size"
 _BROADCAST = "datafusion.optimizer.hash_join_single_partition_threshold"
@@ -117,12 +118,16 @@ class Planner:
             if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
                 raise KeyboardInterrupt from None
             raise
-        except Exception as error:
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # native code panics with a BaseException
             raise classify(error) from error
         try:
             attempt.encoded = plan.to_bytes(context)
         except Exception as error:
             raise NotDistributableError(_why_not_encoded(error)) from None
+        if attempt.options.get(_TIME_ZONE) and b"to_timestamp" in attempt.encoded:
+            raise NotDistributableError("to_timestamp loses the session's time zone in the wire format")
         return decode(attempt.encoded)
 
 

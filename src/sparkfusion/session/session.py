@@ -56,12 +56,19 @@ class Session(CatalogMethods):
         self._runner = runner
         self._subscribers: list[Subscriber] = []
         self._object_stores: list[tuple[str, Any, str | None]] = []
-        if runner.slots is not None:
-            self.config["datafusion.execution.target_partitions"] = runner.slots
-        for name, value in (settings or {}).items():
-            self.config[name] = value
+        try:
+            self._configure(settings or {})
+        except BaseException:
+            runner.close()
+            raise
         self._planner = Planner(self.config, self._prepare)
         self._closed = False
+
+    def _configure(self, settings: Mapping[str, object]) -> None:
+        if self._runner.slots is not None:
+            self.config["datafusion.execution.target_partitions"] = self._runner.slots
+        for name, value in settings.items():
+            self.config[name] = value
 
     # ---- queries
 

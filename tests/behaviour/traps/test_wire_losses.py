@@ -77,3 +77,9 @@ def test_trap_15_plans_that_would_not_encode_are_not_made(connected: Connected) 
     session = connected({"datafusion.optimizer.enable_piecewise_merge_join": True})
     assert_distributed_eq(session, top_of_each)
     assert_distributed_eq(session, "select e.v, f.v as w from events e join facts f on e.v < f.v")
+
+
+def test_trap_14_to_timestamp_in_a_session_with_a_time_zone(connected: Connected) -> None:
+    session = connected({"datafusion.execution.time_zone": "+02:00"})
+    text = "select to_timestamp((2000 + k)::varchar || '-01-01T00:00:00') as e, count(*) as n from facts group by 1"
+    assert_single_node(session.sql(text), "loses the session's time zone")

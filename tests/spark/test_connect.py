@@ -1,0 +1,246 @@
+"""Connecting to Spark: whose session it is, what cannot be used, and whether driver and executors fit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import sparkfusion
+from sparkfusion import ResourceError, Session, UserError
+from sparkfusion.runner.spark import environment
+from sparkfusion.runner.spark.master import attempts_of, is_local
+from tests.behaviour.parts import DISTRIBUTED, write_parts
+from tests.conftest import Connect
+from tests.spark.conftest import FAST_START
+
+GROUPED = "select k, count(*) as n from t group by k"
+
+
+def answers(session: Session, parts: Path) -> bool:
+    if not session.table_exist("t"):
+        session.register_parquet("t", parts)
+    frame = session.sql(GROUPED)
+    return frame.distribution().distributed and frame.collect().num_rows == 7
+
+
+def test_a_users_session_stays_open(spark: SparkSession, tmp_path: Path) -> None:
+    with sparkfusion.connect(spark, config=DISTRIBUTED) as session:
+        assert answers(session, write_parts(tmp_path))
+    assert spark.range(3).count() == 3
+
+
+def test_the_name_spark_means_the_active_session(spark: SparkSession, tmp_path: Path) -> None:
+    with sparkfusion.connect("spark", config=DISTRIBUTED) as session:
+        assert answers(session, write_parts(tmp_path))
+    assert spark.range(3).count() == 3
+
+
+def test_the_active_session_is_found_from_any_thread(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark knows an active session only in the thread that made it; it must not be taken for ours and stopped."""
+    parts, found = write_parts(tmp_path), []
+
+    def use() -> None:
+        with sparkfusion.connect("spark", config=DISTRIBUTED) as session:
+            found.append(answers(session, parts))
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    thread.join()
+    assert found == [True]
+    assert spark.range(3).count() == 3
+
+
+def test_tasks_and_partitions_follow_sparks_cores(spark: SparkSession) -> None:
+    with sparkfusion.connect(spark) as session:
+        assert session.config["datafusion.execution.target_partitions"] == "2"
+
+
+def test_a_spark_connect_session_is_refused() -> None:
+    remote = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    with pytest.raises(UserError, match="Spark Connect sessions are not supported yet") as caught:
+        sparkfusion.connect(remote)
+    assert "classic SparkSession" in str(caught.value)
+
+
+def test_another_thing_of_spark_is_refused(spark: SparkSession) -> None:
+    with pytest.raises(UserError, match=r"cannot run on a pyspark\..*SparkContext"):
+        sparkfusion.connect(spark.sparkContext)
+
+
+def test_a_stopped_session_is_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark.sparkContext, "_jsc", None)
+    with pytest.raises(UserError, match="is stopped"):
+        sparkfusion.connect(spark)
+
+
+def test_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)  # how Python notes that there is no such module
+    with pytest.raises(UserError, match="pyspark is not installed") as caught:
+        sparkfusion.connect("spark")
+    assert caught.value.hint == "pip install 'sparkfusion[spark]'"
+
+
+def test_a_cluster_needs_a_shared_directory(connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparkfusion.runner.spark.job.is_local", lambda _: False)
+    session, parts = connect(DISTRIBUTED), write_parts(tmp_path)
+    session.register_parquet("t", parts)
+    with pytest.raises(ResourceError, match=r"no place that every executor of local\S* reaches") as caught:
+        session.sql(GROUPED).collect()
+    assert "sparkfusion.store_dir" in str(caught.value)
+    session.config["sparkfusion.store_dir"] = str(tmp_path)
+    assert answers(session, parts)
+
+
+class _Context:
+    def __init__(self, master: str, **conf: str) -> None:
+        self.master = master
+        self._conf = conf
+
+    def getConf(self) -> dict[str, str]:  # noqa: N802
+        return self._conf
+
+
+@pytest.mark.parametrize(
+    ("master", "local", "attempts"),
+    [
+        ("local", True, 1),
+        ("local[4]", True, 1),
+        ("local[*, 3]", True, 3),
+        ("local[2,4]", True, 4),
+        ("local-cluster[2,1,1024]", False, 4),
+        ("spark://host:7077", False, 4),
+        ("yarn", False, 4),
+    ],
+)
+def test_what_a_master_is(master: str, local: bool, attempts: int) -> None:
+    context: Any = _Context(master)
+    assert is_local(context) is local
+    assert attempts_of(context) == attempts
+
+
+def test_a_clusters_attempts_are_its_users() -> None:
+    context: Any = _Context("yarn", **{"spark.task.maxFailures": "9"})
+    assert attempts_of(context) == 9
+
+
+# ---- do driver and executors fit?
+
+
+@pytest.fixture
+def unchecked(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
+    """As if nobody had connected to it before."""
+    import weakref
+
+    monkeypatch.setattr(environment, "_checked", weakref.WeakSet())
+    return spark
+
+
+def test_other_versions_on_the_executors(unchecked: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = environment.describe_environment()
+    monkeypatch.setattr(environment, "describe_environment", lambda: {**here, "datafusion": "54.1.0"})
+    with pytest.raises(UserError, match="executors do not fit the driver: datafusion") as caught:
+        sparkfusion.connect(unchecked)
+    assert f"{here['datafusion']} (driver: 54.1.0)" in caught.value.message
+    assert "PYSPARK_PYTHON" in (caught.value.hint or "")
+    assert unchecked.range(3).count() == 3
+
+
+class _Failing(_Context):
+    """A context whose every job fails with these words."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__("yarn")
+        self._words = words
+
+    def parallelize(self, *_: object) -> None:
+        raise RuntimeError(self._words)
+
+
+@pytest.mark.parametrize(
+    ("failure", "shown"),
+    [
+        ("ModuleNotFoundError: No module named 'sparkfusion'", "sparkfusion missing"),
+        ("ModuleNotFoundError: No module named 'datafusion.plan'", "datafusion missing"),
+        ("ModuleNotFoundError: No module named 'cloudpickle'", "cloudpickle missing"),
+        ("Python in worker has different version: 3.9 than that in driver: 3.11, PySpark cannot", "python 3.9"),
+    ],
+)
+def test_executors_that_cannot_even_answer(failure: str, shown: str) -> None:
+    context: Any = _Failing(failure)
+    with pytest.raises(UserError, match=f"executors do not fit the driver: {shown} ") as caught:
+        environment.check_executors(context)
+    assert "on the executors" in (caught.value.hint or "")
+
+
+def test_a_package_that_an_executor_lacks(unchecked: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Spark really tells it."""
+
+    def report(numbers: Any) -> Any:
+        list(numbers)
+        import a_package_of_the_driver  # type: ignore[import-not-found]
+
+        yield a_package_of_the_driver
+
+    monkeypatch.setattr(environment, "_report", report)
+    with pytest.raises(UserError, match="executors do not fit the driver: a_package_of_the_driver missing"):
+        sparkfusion.connect(unchecked)
+
+
+def test_another_failure_of_the_executors_is_told() -> None:
+    context: Any = _Failing("no more file handles")
+    with pytest.raises(sparkfusion.ExternalError, match="no more file handles"):
+        environment.check_executors(context)
+
+
+# ---- a session of our own, with the Java that comes from PyPI
+
+SCRIPT = """
+import os, sys, warnings
+warnings.simplefilter("ignore")
+import sparkfusion
+from pyspark import SparkContext
+
+with sparkfusion.connect("spark", config={"sparkfusion.bytes_per_partition": 1}) as session:
+    session.register_parquet("t", sys.argv[1])
+    context = SparkContext._active_spark_context
+    print(context.master, context.uiWebUrl, context.getConf().get("spark.driver.bindAddress"))
+    print(session.sql("select k, count(*) as n from t group by k").distribution().distributed)
+    print(session.sql("select k, count(*) as n from t group by k").collect().num_rows)
+    print(context._jvm.java.lang.System.getProperty("java.version").split(".")[0])
+print(SparkContext._active_spark_context)
+"""
+
+
+def test_without_java_a_session_is_started_and_stopped(tmp_path: Path) -> None:
+    parts, scratch, empty = write_parts(tmp_path), tmp_path / "tmp", tmp_path / "bin"
+    scratch.mkdir()
+    empty.mkdir()
+    for tool in ("bash", "dirname", "sh", "ps", "tr", "rm", "cat", "grep", "readlink"):
+        found = Path("/bin", tool)
+        if found.exists():
+            (empty / tool).symlink_to(found)
+    variables = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "PYSPARK_PYTHON")}
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(parts)],
+        env={
+            **variables,
+            "PATH": str(empty),
+            "TMPDIR": str(scratch),
+            "SPARK_LOCAL_DIRS": str(scratch),
+            "JDK_JAVA_OPTIONS": FAST_START,
+        },
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["local[*,4] None 127.0.0.1", "True", "7", "21", "None"]
+    assert [path.name for path in scratch.iterdir() if path.name.startswith("sparkfusion-")] == []
