@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from typing import ClassVar, Literal
 
 from sparkfusion.ids import TaskKey
@@ -98,6 +99,7 @@ class VerificationError(SparkfusionError):
 
 
 _FIRST_WORDS = 300
+_PYTHON_ERROR = re.compile(r"PyErr \{ type: <class '[^']+'>, value: (.*?), traceback: .*\}", re.DOTALL)
 _RESOURCE_MARKS = ("Resources exhausted", "No space left on device", "Disk quota exceeded", "out of memory")
 _INTERNAL_MARKS = ("Internal error", "This feature is not implemented", "panicked")
 _EXTERNAL_MARKS = ("Object Store error", "IoError", "IO error", "Io error", "Connection refused", "timed out")
@@ -127,10 +129,14 @@ def classify(error: BaseException, where: TaskKey | None = None) -> SparkfusionE
 
 
 def clean_message(error: BaseException) -> str:
-    """The message without DataFusion's prefix and its request to file a bug report."""
+    """The message without DataFusion's prefix and its request to file a bug report; a Python error by itself.
+
+    >>> clean_message(Exception("PyErr { type: <class 'ValueError'>, value: ValueError('no'), traceback: None }"))
+    "ValueError('no')"
+    """
     text = str(error) or type(error).__name__
     text = text.split("\nThis issue was likely caused by a bug in DataFusion")[0]
-    return text.removeprefix("DataFusion error: ").strip()
+    return _PYTHON_ERROR.sub(r"\1", text.removeprefix("DataFusion error: ").strip())
 
 
 def first_words(error: BaseException) -> str:

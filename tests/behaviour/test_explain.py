@@ -82,7 +82,7 @@ def test_analyze_as_json_has_metrics_of_every_stage_and_operator(session: Sessio
 @pytest.mark.parametrize(
     ("query", "setting", "reason"),
     [
-        ("select 1 as one", {}, "reads 0 bytes"),
+        ("select 1 as one", {}, "scans no files"),
         (QUERY, {"sparkfusion.enabled": "false"}, "sparkfusion.enabled is false"),
         (QUERY, {"sparkfusion.bytes_per_partition": "1GiB"}, "sparkfusion.bytes_per_partition"),
         (QUERY, {"datafusion.execution.target_partitions": "1"}, "target_partitions is 1"),

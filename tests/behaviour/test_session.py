@@ -344,3 +344,16 @@ def test_memory_tables_with_a_dictionary_for_each_batch(connect: Connect) -> Non
     session.register_record_batches("words", [batches, batches])
     found = session.sql("select d, count(*) as n from words group by d").collect()
     assert sorted((row["d"], row["n"]) for row in found.to_pylist()) == [("a", 2), ("b", 4), ("c", 2)]
+
+
+def test_showing_and_setting_leave_no_table_behind(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
+    before = set(session.context.catalog().schema().names())
+    frame = session.sql("select k, count(*) as n from t group by k")
+    frame.show()
+    assert frame._repr_html_()
+    assert frame.cache().count() == frame.count()
+    session.sql("explain select k from t").collect()
+    session.sql("show sparkfusion.slots").collect()
+    assert session.sql("set sparkfusion.slots = 2").collect().num_rows == 0
+    assert set(session.context.catalog().schema().names()) == before
+    assert capsys.readouterr().out

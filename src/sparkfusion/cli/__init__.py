@@ -18,4 +18,7 @@ def main() -> int:
         return 2
     from sparkfusion.cli.app import run
 
-    return run()
+    code = run()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code

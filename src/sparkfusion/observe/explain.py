@@ -60,7 +60,7 @@ def _stage_lines(stage: Stage, graph: StageGraph, metrics: StageMetrics | None) 
     out = exchange.kind.value
     if exchange.keys:
         out += f" by [{', '.join(exchange.keys)}] into {exchange.partitions}"
-    lines = [f"┌ Stage {stage.id} ── {_count(stage.task_count, 'task')} ── {out}{_summary(metrics)}"]
+    lines = [f"┌ Stage {stage.id} ── {_count(stage.task_count, 'task')} ── {out}{_summary(metrics, stage.task_count)}"]
     lines += [f"│   {line}" for line in _operator_lines(stage.plan, graph, metrics)]
     leaves = task_leaves(stage)
     for task, files in enumerate(leaves[:_SHOWN_TASKS]):
@@ -84,12 +84,13 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _summary(metrics: StageMetrics | None) -> str:
+def _summary(metrics: StageMetrics | None, planned: int | None = None) -> str:
     if metrics is None:
         return ""
     size = f", {metrics.bytes:,} bytes" if metrics.bytes else ""
     skew = f", skew {metrics.skew:.1f}" if metrics.tasks > 1 else ""
-    ran = f" ── ran as {_count(metrics.tasks, 'task')}: {metrics.rows:,} rows"
+    merged = ", small partitions merged" if planned is not None and metrics.tasks < planned else ""
+    ran = f" ── ran as {_count(metrics.tasks, 'task')}{merged}: {metrics.rows:,} rows"
     return f"{ran}{size}, {metrics.seconds * 1e3:,.1f} ms{skew}"
 
 

@@ -92,7 +92,7 @@ class DataFrame:
 
     def cache(self) -> DataFrame:
         """Run the query now and keep its rows in memory."""
-        return self._session.from_arrow(self.collect())
+        return self._with(self._local(self.collect()))
 
     # ---- what it is
 
@@ -257,4 +257,5 @@ class DataFrame:
         return self._inner.execution_plan().display_indent()
 
     def _local(self, rows: pa.Table) -> datafusion.DataFrame:
-        return self._session.context.from_arrow(rows)
+        """DataFusion's own rendering, in a context of its own: it names the table and keeps it."""
+        return datafusion.SessionContext().from_arrow(rows)

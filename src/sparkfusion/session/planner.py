@@ -163,6 +163,8 @@ def _why_not_encoded(error: Exception) -> str:
 def _too_small(scanned: int, upper: int) -> str:
     if upper == 1:
         return f"{_TARGET} is 1"
+    if scanned == 0:
+        return "it scans no files: metadata or constants answer it"
     return f"it reads {scanned:,} bytes, less than two tasks are worth (sparkfusion.bytes_per_partition)"
 
 

@@ -151,14 +151,18 @@ class Session(CatalogMethods):
     def _answer(self, statement: SetOption | ResetOption | ShowOption) -> DataFrame:
         if isinstance(statement, SetOption):
             self.config[statement.name] = statement.value
-            return DataFrame(self, self.context.empty_table())
+            return DataFrame(self, self.context.empty_table().limit(0))
         if isinstance(statement, ResetOption):
             del self.config[statement.name]
-            return DataFrame(self, self.context.empty_table())
+            return DataFrame(self, self.context.empty_table().limit(0))
         shown = self.config.as_table()
         if statement.name is not None:
             shown = pa.table({"name": [statement.name], "value": [self.config[statement.name]]})
-        return DataFrame(self, self.context.from_arrow(shown.sort_by("name")))
+        return self._answer_rows(shown.sort_by("name"))
+
+    def _answer_rows(self, rows: pa.Table) -> DataFrame:
+        """Rows of ours as a frame, without a table in the user's catalog."""
+        return DataFrame(self, SessionContext().from_arrow(rows))
 
     def _explain(
         self, statement: ExplainQuery, param_values: Mapping[str, Any] | None, named_params: dict[str, Any]
@@ -174,7 +178,7 @@ class Session(CatalogMethods):
                 inner.execution_plan().display_indent(),
                 *rows["plan"],
             ]
-        return DataFrame(self, self.context.from_arrow(pa.table(rows)))
+        return self._answer_rows(pa.table(rows))
 
     # ---- events and life
 

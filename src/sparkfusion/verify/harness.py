@@ -101,7 +101,7 @@ def _hint(result: VerifyResult, expect_error: bool) -> str | None:
     if result.reproducer is not None:
         return f"the reproducer is in {result.reproducer}"
     if result.outcome is Outcome.NOT_DISTRIBUTED:
-        return "set sparkfusion.bytes_per_partition to 1, or pass require_distributed=False"
+        return "sparkfusion.bytes_per_partition=1 forces what can be forced; else pass require_distributed=False"
     if result.outcome is Outcome.BOTH_FAILED and not expect_error:
         return "pass expect_error=True if the query should fail"
     return None

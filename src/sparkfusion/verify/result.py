@@ -77,6 +77,9 @@ class VerifyResult:
     def passed(self) -> bool:
         return self.outcome is Outcome.PASSED
 
+    def __repr__(self) -> str:
+        return f"VerifyResult({self.outcome}, {self.stages} stages, {self.tasks} tasks)"
+
     def leg_named(self, name: LegName) -> Leg:
         return next((leg for leg in self.legs if leg.name == name), Leg(name))
 

