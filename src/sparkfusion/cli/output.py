@@ -21,6 +21,7 @@ from sparkfusion.cli.values import Plain, encode, plain, text
 OutputFormat = Literal["table", "csv", "json", "jsonl"]
 OUTPUT_FORMATS: tuple[OutputFormat, ...] = get_args(OutputFormat)
 
+_READABLE = 30  # a longer value is folded rather than its column left out
 _WIDE = 1_000_000  # a table that goes to a file is never folded
 
 
@@ -131,6 +132,28 @@ def _objects(names: list[str], batch: pa.RecordBatch) -> Iterator[str]:
         yield "{" + ",".join(f"{key}:{encode(value)}" for key, value in zip(keys, row, strict=True)) + "}"
 
 
+class _PipeConsole(Console):
+    """A reader that has seen enough is no error here either; rich would exit with 1."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+def columns_that_fit(names: Sequence[str], rows: Sequence[tuple[Plain, ...]], width: int) -> int:
+    """How many columns, from the left, can be read on a terminal of that width; at least one.
+
+    >>> columns_that_fit(["a", "b", "c"], [("x" * 30, "y" * 30, "z" * 30)], 80)
+    2
+    """
+    left = width - 1
+    for index, name in enumerate(names):
+        widest = max([len(name), *(len(text(row[index])) for row in rows if row[index] is not None)])
+        left -= min(widest, _READABLE) + 3
+        if left < 0:
+            return max(1, index)
+    return len(names)
+
+
 def _write_table(
     schema: pa.Schema, names: list[str], batches: Iterable[pa.RecordBatch], out: TextIO, max_rows: int
 ) -> int:
@@ -142,13 +165,17 @@ def _write_table(
         count += batch.num_rows
     if not names:
         return count
+    console = _PipeConsole(file=out, width=None if out.isatty() else _WIDE, highlight=False)
+    fitting = columns_that_fit(names, shown, console.width)
     table = Table(box=box.ROUNDED if out.isatty() else box.ASCII2)
-    for name, kind in zip(names, schema.types, strict=True):
+    for name, kind in list(zip(names, schema.types, strict=True))[:fitting]:
         table.add_column(Text(name), justify="right" if _is_number(kind) else "left", overflow="fold")
     for row in shown:
-        table.add_row(*map(_cell, row))
-    console = Console(file=out, width=None if out.isatty() else _WIDE, highlight=False)
+        table.add_row(*map(_cell, row[:fitting]))
     console.print(table)
+    if fitting < len(names):
+        left_out = ", ".join(names[fitting:])
+        console.print(Text(f"left out, for the terminal's width: {left_out} (--format csv shows every column)"))
     console.print(_footer(count, len(shown)))
     return count
 

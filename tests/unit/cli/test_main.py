@@ -34,10 +34,11 @@ def test_without_the_extra_it_says_which_one_to_install(missing: str) -> None:
     assert "pip install 'sparkfusion[cli]'" in result.stderr
 
 
-def test_a_reader_that_stops_early_is_no_error(items: str) -> None:
+@pytest.mark.parametrize("form", ["csv", "table"])
+def test_a_reader_that_stops_early_is_no_error(items: str, form: str) -> None:
     query = "select a.id from items a, items b where b.id < 100"
     process = subprocess.Popen(
-        [*SCRIPT, "sql", "-c", query, "-t", items, "--format", "csv"],
+        [*SCRIPT, "sql", "-c", query, "-t", items, "--format", form, "--max-rows", "100000"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -45,7 +46,7 @@ def test_a_reader_that_stops_early_is_no_error(items: str) -> None:
     assert process.stdout is not None
     assert process.stderr is not None
     with process:
-        assert process.stdout.readline() == "id\n"
+        assert process.stdout.readline() == {"csv": "id\n", "table": "+-----+\n"}[form]
         process.stdout.close()
         assert process.stderr.read() == ""
         assert process.wait(60) == 0
