@@ -95,20 +95,15 @@ class DrivenJob(ABC):
 
     # ---- tasks in this process
 
-    def run_here(self, task: HostedTask) -> None:
+    def run_here(self, task: HostedTask, sink: Sink | None = None) -> None:
+        """Run a task on the pool of this process. Without a sink its rows go to the reader."""
         token = CancelToken()
         with self._lock:
             self._tokens[task.key] = token
-        self._pool.submit(functools.partial(self._run, task, token))
+        self._pool.submit(functools.partial(self._run, task, sink or ChannelSink(task.key, self._channel), token))
 
-    def file_sink(self, key: TaskKey) -> Sink:
-        """Where a task in this process writes when its rows do not go to the reader."""
-        raise NotImplementedError(f"{key}: this runner writes no files from this process")
-
-    def _run(self, task: HostedTask, token: CancelToken) -> None:
-        sink: Sink | None = None
+    def _run(self, task: HostedTask, sink: Sink, token: CancelToken) -> None:
         try:
-            sink = ChannelSink(task.key, self._channel) if task.streams else self.file_sink(task.key)
             report = run_task(self.spec(task), sink, token, self._job.prepare)
         except BaseException as error:  # a panic in native code must fail the query, not the pool's thread
             streamed = isinstance(sink, ChannelSink) and sink.wrote

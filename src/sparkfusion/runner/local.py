@@ -44,11 +44,9 @@ class LocalJob(DrivenJob):
         )
 
     def start(self, tasks: Sequence[HostedTask]) -> None:
+        compression = self._job.settings.text("frame_compression")
         for task in tasks:
-            self.run_here(task)
-
-    def file_sink(self, key: TaskKey) -> FileSink:
-        return FileSink(key, self._store, self._job.settings.text("frame_compression"))
+            self.run_here(task, None if task.streams else FileSink(task.key, self._store, compression))
 
     def discard(self, key: TaskKey) -> None:
         self._store.discard(key)
