@@ -127,8 +127,9 @@ def test_early_closed_stream_stops_everything(session: Session, tmp_path: Path) 
     started = time.monotonic()
     rows.close()
     assert time.monotonic() - started < PROMPT
+    _wait_until_still(counter)  # a batch that is being computed is finished
     made = counter.value
-    assert made < TOTAL
+    assert made < TOTAL / 2
     assert [event.cancelled for event in events if isinstance(event, QueryFailed)] == [True]
     assert list(rows) == []
     rows.close()
