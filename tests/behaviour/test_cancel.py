@@ -99,6 +99,7 @@ def test_cancel_of_a_query_that_is_not_distributed(connect: Connect, tmp_path: P
 # ---- whole scripts, with queries that keep the processor busy
 
 SCRIPT = """
+import os
 import sys
 import sparkfusion
 from sparkfusion.observe.events import TaskStarted
@@ -106,14 +107,15 @@ from sparkfusion.observe.events import TaskStarted
 settings = {"sparkfusion.bytes_per_partition": 1, "datafusion.execution.target_partitions": 4}
 session = sparkfusion.connect(config=settings)
 session.register_parquet("t", sys.argv[1])
-session.subscribe(lambda event: print("running", flush=True) if isinstance(event, TaskStarted) else None)
+say = lambda text: os.write(1, (text + "\\n").encode())  # whole lines, whichever thread says them
+session.subscribe(lambda event: say("running") if isinstance(event, TaskStarted) else None)
 try:
     rows = session.sql(sys.argv[2]).collect()
-    print("finished", rows.num_rows, flush=True)
+    say(f"finished {rows.num_rows}")
 except KeyboardInterrupt:
     if sys.argv[3:] != ["go on"]:
         raise
-    print("after", session.sql("select k, count(*) from t group by k").collect().num_rows, flush=True)
+    say(f"after {session.sql('select k, count(*) from t group by k').collect().num_rows}")
 """
 
 BUSY = {
