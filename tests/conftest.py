@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -93,3 +94,9 @@ def no_leaks(request: pytest.FixtureRequest, private_temporary_directory: None) 
 def _fail_on(left: list[str], who: str) -> None:
     if left:
         pytest.fail(f"{who} left behind: {'; '.join(left)}", pytrace=False)
+
+
+def pytest_configure() -> None:
+    """A run that was started in the background may ignore Ctrl-C, and so would every process that a test starts."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
