@@ -61,10 +61,20 @@ SETTINGS: tuple[Setting, ...] = (
         minimum=-1,
     ),
     Setting(
+        "sparkfusion.store",
+        "choice",
+        "auto",
+        "On Spark, how frames get from task to task: `local`, through a directory of this machine; `shared`, through "
+        "store_dir, which driver and executors all reach; `spark`, inside Spark's own shuffle. `auto`: local for a "
+        "local master; on a cluster shared where store_dir is set, else spark.",
+        choices=("auto", "local", "shared", "spark"),
+    ),
+    Setting(
         "sparkfusion.store_dir",
         "text",
         "",
-        "Directory for frames beyond the memory budget and for spills. Empty: the system's temporary directory.",
+        "Directory for frames beyond the memory budget and for spills. Empty: the system's temporary directory. On "
+        "Spark it may be a URL such as s3://bucket/frames.",
     ),
     Setting(
         "sparkfusion.frame_compression",
