@@ -6,9 +6,12 @@ instance of it shares nothing with the instances of its sibling tasks.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from sparkfusion.errors import InternalError
+from sparkfusion.ids import ExchangeId
 from sparkfusion.plan.joins import collects_left
-from sparkfusion.plan.sources import Binding, bind, exchange_of
+from sparkfusion.plan.sources import exchange_of, groups_read
 from sparkfusion.plan.stage import Stage
 from sparkfusion.plan.void import void
 from sparkfusion.plan.wire import (
@@ -27,11 +30,19 @@ from sparkfusion.plan.wire.build import coalesce, local_limit, union
 Partitions = tuple[int, ...]
 
 
-def isolate(stage: Stage, partitions: Partitions, files_of: Binding) -> bytes:
-    """The encoded plan of the task of `stage` that computes `partitions` (several only if the stage is mergeable)."""
+@dataclass(frozen=True)
+class IsolatedPlan:
+    """A task's encoded plan, and the groups of exchanges whose placeholders in it are still to be bound."""
+
+    plan: bytes
+    groups: tuple[tuple[ExchangeId, int], ...]
+
+
+def isolate(stage: Stage, partitions: Partitions) -> IsolatedPlan:
+    """The plan of the task of `stage` that computes `partitions` (several only if the stage is mergeable)."""
     root = decode(stage.plan)
     restrict(root.repartition.input if kind(root) == "repartition" else root, partitions)
-    return encode(bind(root, files_of))
+    return IsolatedPlan(encode(root), groups_read(root))
 
 
 def restrict(node: PlanNode, partitions: Partitions) -> None:

@@ -1,7 +1,8 @@
 """Exchange sources: the leaves that the cut leaves behind, and how files are put in their place.
 
 An exchange source is an Arrow scan whose file groups hold one placeholder path each. A shuffle has a group for each
-partition, a gather or broadcast a group for each producer task. `bind` replaces placeholders by committed files.
+partition, a gather or broadcast a group for each producer task. `bind` replaces placeholders by files; the worker calls
+it, because only the worker knows where the frames that it fetched are.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from sparkfusion.ids import ExchangeId
-from sparkfusion.plan.wire import PlanNode, kind, walk
+from sparkfusion.plan.wire import PlanNode, decode, encode, kind, walk
 from sparkfusion.plan.wire import wire_pb2 as pb
 from sparkfusion.plan.wire.build import arrow_scan
 
@@ -51,6 +52,16 @@ def exchanges_read(node: PlanNode) -> tuple[ExchangeId, ...]:
     """Every exchange read anywhere in the plan, each once, in the order of the plan."""
     found = (exchange_of(each) for each in walk(node))
     return tuple(dict.fromkeys(exchange for exchange in found if exchange is not None))
+
+
+def groups_read(node: PlanNode) -> tuple[tuple[ExchangeId, int], ...]:
+    """Every (exchange, group) that the plan reads, each once."""
+    groups = [g for each in walk(node) if exchange_of(each) is not None for g in each.arrow_scan.base_conf.file_groups]
+    return tuple(dict.fromkeys(_parse(file.path) for group in groups for file in group.files))
+
+
+def bind_encoded(plan: bytes, files_of: Binding) -> bytes:
+    return encode(bind(decode(plan), files_of))
 
 
 def bind(node: PlanNode, files_of: Binding) -> PlanNode:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sparkfusion.errors import InternalError, SparkfusionError, classify
-from sparkfusion.ids import StageId, TaskKey
+from sparkfusion.ids import ExchangeId, StageId, TaskKey
 from sparkfusion.observe.events import (
     StageFinished,
     StageStarted,
@@ -18,9 +18,9 @@ from sparkfusion.observe.events import (
     TaskStarted,
 )
 from sparkfusion.plan.isolate import isolate
-from sparkfusion.plan.sources import bind
+from sparkfusion.plan.sources import groups_read
 from sparkfusion.plan.stage import StageGraph
-from sparkfusion.plan.wire import decode, encode
+from sparkfusion.plan.wire import decode
 from sparkfusion.runner.base import QueryJob
 from sparkfusion.runner.machine import (
     HEAD,
@@ -38,7 +38,7 @@ from sparkfusion.runner.machine import (
     TaskSucceeded,
     transition,
 )
-from sparkfusion.worker.task import TaskReport
+from sparkfusion.worker.task import TaskInput, TaskReport
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ class HostedTask:
 
     key: TaskKey
     plan: bytes
+    inputs: tuple[TaskInput, ...]
     outputs: int
     streams: bool
 
@@ -125,12 +126,16 @@ class QueryDriver:
         graph = self._job.graph
         self._job.emit(TaskStarted(self._job.query, launch.key))
         if launch.key.stage == HEAD:
-            plan = encode(bind(decode(graph.head.plan or b""), self._state.files))
-            return HostedTask(launch.key, plan, outputs=1, streams=True)
+            plan = graph.head.plan or b""
+            return HostedTask(launch.key, plan, self._inputs(groups_read(decode(plan))), outputs=1, streams=True)
         stage = graph.stage(launch.key.stage)
-        plan = isolate(stage, launch.partitions, self._state.files)
+        isolated = isolate(stage, launch.partitions)
         outputs = graph.exchange(stage.output).partitions
-        return HostedTask(launch.key, plan, outputs, streams=feeds_reader(graph, stage.id))
+        streams = feeds_reader(graph, stage.id)
+        return HostedTask(launch.key, isolated.plan, self._inputs(isolated.groups), outputs, streams)
+
+    def _inputs(self, groups: Sequence[tuple[ExchangeId, int]]) -> tuple[TaskInput, ...]:
+        return tuple(TaskInput(exchange, group, self._state.files(exchange, group)) for exchange, group in groups)
 
     def _tell(self, event: MachineEvent) -> None:
         if isinstance(event, TaskErrored):

@@ -118,6 +118,7 @@ class DrivenJob(ABC):
         return TaskSpec(
             key=task.key,
             plan=task.plan,
+            inputs=task.inputs,
             outputs=task.outputs,
             options=self._job.options,
             memory_limit=task_memory(self._job, alone=task.key.stage == HEAD),

@@ -145,7 +145,7 @@ class QueryState:
     def manifests(self, stage_id: StageId) -> list[Manifest]:
         return [task.manifest for task in self.stage(stage_id).tasks if task.manifest is not None]
 
-    def files(self, exchange_id: ExchangeId, group: int) -> list[SourceFile]:
+    def files(self, exchange_id: ExchangeId, group: int) -> tuple[SourceFile, ...]:
         """The committed files of a group: of a partition in a shuffle, of a producer task otherwise."""
         exchange = self.graph.exchange(exchange_id)
         if exchange.kind is ExchangeKind.SHUFFLE:
@@ -154,7 +154,7 @@ class QueryState:
             tasks = self.stage(exchange.producer).tasks
             manifest = tasks[group].manifest if group < len(tasks) else None
             found = list(manifest.files) if manifest is not None else []
-        return [SourceFile(file.path, file.bytes) for file in found]
+        return tuple(SourceFile(file.path, file.bytes) for file in found)
 
 
 Step = tuple[QueryState, tuple[Command, ...]]

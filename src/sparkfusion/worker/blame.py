@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sparkfusion.errors import SparkfusionError
+from sparkfusion.plan.sources import exchange_of
 from sparkfusion.plan.wire import decode, file_scan_conf, walk
 
 _ABOUT_FILES = ("Parquet error", "Csv error", "Json error", "CSV", "Avro", "Object Store error", "External: ", "EOF")
@@ -13,7 +14,8 @@ def name_files(error: SparkfusionError, plan: bytes) -> None:
     """Add the files that the task scans as a hint, if the error is about files and has no hint yet."""
     if error.hint is not None or not any(mark in error.message for mark in _ABOUT_FILES):
         return
-    confs = [conf for node in walk(decode(plan)) if (conf := file_scan_conf(node)) is not None]
+    scans = [node for node in walk(decode(plan)) if exchange_of(node) is None]
+    confs = [conf for node in scans if (conf := file_scan_conf(node)) is not None]
     paths = dict.fromkeys("/" + f.path for conf in confs for group in conf.file_groups for f in group.files)
     unnamed = [path for path in paths if path.rsplit("/", 1)[-1] not in error.message]
     if unnamed:

@@ -12,6 +12,7 @@ from datafusion.plan import ExecutionPlan
 from sparkfusion.errors import QueryCancelledError, classify
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.sink import Sink
+from sparkfusion.plan.sources import bind_encoded
 from sparkfusion.worker import loops
 from sparkfusion.worker.blame import name_files
 from sparkfusion.worker.cancel import CancelToken
@@ -41,7 +42,7 @@ def run_task(spec: TaskSpec, sink: Sink, cancel: CancelToken, prepare: PrepareCo
         )
         if prepare is not None:
             prepare(context)
-        plan = ExecutionPlan.from_bytes(context, spec.plan)
+        plan = ExecutionPlan.from_bytes(context, _bound(spec))
         rows = loops.run(_drain_all(context, plan, spec.outputs, sink, cancel))
         manifest = sink.finish()
     except (asyncio.CancelledError, ChannelClosedError):
@@ -55,6 +56,13 @@ def run_task(spec: TaskSpec, sink: Sink, cancel: CancelToken, prepare: PrepareCo
             raise
         raise found from error
     return TaskReport(spec.key, manifest, rows, time.perf_counter() - started, operator_metrics(plan))
+
+
+def _bound(spec: TaskSpec) -> bytes:
+    if not spec.inputs:
+        return spec.plan
+    files = {(each.exchange, each.group): each.files for each in spec.inputs}
+    return bind_encoded(spec.plan, lambda exchange, group: files[exchange, group])
 
 
 async def _drain_all(

@@ -6,7 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sparkfusion.exchange.manifest import Manifest
-from sparkfusion.ids import TaskKey
+from sparkfusion.ids import ExchangeId, TaskKey
+from sparkfusion.plan.sources import SourceFile
+
+
+@dataclass(frozen=True)
+class TaskInput:
+    """One group of an exchange that a task reads: a partition of a shuffle, else what one producer task made."""
+
+    exchange: ExchangeId
+    group: int
+    files: tuple[SourceFile, ...]
 
 
 @dataclass(frozen=True)
@@ -14,7 +24,8 @@ class TaskSpec:
     """Everything one attempt needs.
 
     Attributes:
-        plan: the isolated plan, encoded by DataFusion.
+        plan: the isolated plan, encoded by DataFusion, with placeholders for its inputs.
+        inputs: what the placeholders stand for.
         outputs: how many partitions the plan's root has: a shuffle's partitions, else 1.
         options: every `datafusion.*` option of the session that planned it (D9).
         memory_limit: bytes before DataFusion spills.
@@ -24,6 +35,7 @@ class TaskSpec:
 
     key: TaskKey
     plan: bytes
+    inputs: tuple[TaskInput, ...]
     outputs: int
     options: Mapping[str, str]
     memory_limit: int

@@ -379,4 +379,4 @@ def test_files_of_a_gather_are_those_of_one_producer() -> None:
     query.succeed(1, task=0, files=(file(0, 3, "early"),))
     assert [found.path for found in query.state.files(1, 0)] == ["/early"]
     assert [found.path for found in query.state.files(1, 1)] == ["/late"]
-    assert query.state.files(1, 2) == []  # the producer's tasks were merged
+    assert query.state.files(1, 2) == ()  # the producer's tasks were merged
