@@ -79,9 +79,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "sparkfusion.frame_compression",
         "choice",
-        "none",
-        "Compression of frames in the store.",
-        choices=("none", "lz4", "zstd"),
+        "auto",
+        "Compression of frames in the store. `auto`: lz4 where they leave the machine, else none.",
+        choices=("auto", "none", "lz4", "zstd"),
     ),
     Setting(
         "sparkfusion.channel_frames",
@@ -194,6 +194,10 @@ class Settings(Mapping[str, "int | bool | str"]):
 
     def text(self, short_name: str) -> str:
         return str(self._values[PREFIX + short_name])
+
+    def compression(self, *, leaves_machine: bool) -> str:
+        chosen = self.text("frame_compression")
+        return chosen if chosen != "auto" else "lz4" if leaves_machine else "none"
 
     def resolved_slots(self) -> int:
         return self.integer("slots") or available_cores()

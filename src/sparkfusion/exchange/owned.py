@@ -22,7 +22,7 @@ class OwnedDirectory:
     """
 
     def __init__(self, purpose: str, base: Path) -> None:
-        remove_orphans(base)
+        _remove_orphans_once(base)
         self.path = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-{purpose}-", dir=base))
         lock = os.open(self.path / ".new-lock", os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -34,9 +34,8 @@ class OwnedDirectory:
         self._end()
 
 
-@cache
 def remove_orphans(base: Path) -> None:
-    """Remove directories below `base` whose owner is gone. Looked for once in the life of a process."""
+    """Remove directories below `base` whose owner is gone."""
     for path in base.glob(f"{PREFIX}*/{_LOCK}"):
         try:
             lock = os.open(path, os.O_RDWR)
@@ -48,6 +47,9 @@ def remove_orphans(base: Path) -> None:
             os.close(lock)
         else:
             _remove(path.parent, lock, os.getpid())
+
+
+_remove_orphans_once = cache(remove_orphans)
 
 
 def _remove(path: Path, lock: int, owner: int) -> None:

@@ -30,6 +30,7 @@ from sparkfusion.runner.machine import (
     End,
     Launch,
     MachineEvent,
+    OutputLost,
     Policy,
     QueryState,
     RunTasks,
@@ -97,6 +98,9 @@ class QueryDriver:
 
     def failed(self, key: TaskKey, error: SparkfusionError, *, streamed: bool) -> None:
         self._inbox.put(TaskErrored(key, error, streamed))
+
+    def lost(self, stage: StageId, task: int, attempt: int) -> None:
+        self._inbox.put(OutputLost(stage, task, attempt))
 
     def cancel(self, reason: str) -> None:
         self._inbox.put(CancelRequested(reason))

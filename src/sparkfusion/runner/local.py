@@ -44,7 +44,7 @@ class LocalJob(DrivenJob):
         )
 
     def start(self, tasks: Sequence[HostedTask]) -> None:
-        compression = self._job.settings.text("frame_compression")
+        compression = self._job.settings.compression(leaves_machine=False)
         for task in tasks:
             self.run_here(task, None if task.streams else FileSink(task.key, self._store, compression))
 

@@ -22,6 +22,7 @@ from sparkfusion.plan.stage import ExchangeKind, Stage, StageGraph
 from sparkfusion.runner.adapt import merge_small_partitions, one_task_per_partition
 
 HEAD: StageId = 0
+MOST_LOSSES = 8
 Outcome = Literal["finished", "failed", "cancelled"]
 
 # ---- events
@@ -49,10 +50,11 @@ class TaskErrored:
 
 @dataclass(frozen=True)
 class OutputLost:
-    """Committed frames of a task are gone, with the worker that held them."""
+    """Committed frames of a task are gone, with the worker that held them. Several consumers may notice that."""
 
     stage: StageId
     task: int
+    attempt: int
 
 
 @dataclass(frozen=True)
@@ -200,6 +202,13 @@ def _on_error(state: QueryState, event: TaskErrored) -> Step:
 
 def _on_lost(state: QueryState, event: OutputLost) -> Step:
     """Recompute what was lost. If that may give other rows, everything computed from it goes too (trap 19)."""
+    key = TaskKey(state.query, event.stage, event.task, event.attempt)
+    task = _task_of(state, key)
+    if task is None or task.manifest is None or task.attempt != event.attempt:
+        return state, ()
+    if event.attempt >= MOST_LOSSES:
+        error = ExternalError("frames of this task were lost again and again", where=key)
+        return replace(state, outcome="failed"), (End("failed", error),)
     lost = {event.stage}
     if not state.graph.stage(event.stage).deterministic:
         for stage in state.graph.stages:

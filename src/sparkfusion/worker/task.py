@@ -56,10 +56,17 @@ class OperatorMetrics:
 
 @dataclass(frozen=True)
 class TaskReport:
-    """What a finished attempt says of itself."""
+    """What a finished attempt says of itself.
+
+    Attributes:
+        failed_attempts: how many attempts at this task its host saw fail before.
+        recomputed_inputs: how many producer tasks the host had to run again, because their frames were lost.
+    """
 
     key: TaskKey
     manifest: Manifest
     rows: int
     seconds: float
     operators: tuple[OperatorMetrics, ...] = field(default=(), compare=False)
+    failed_attempts: int = 0
+    recomputed_inputs: int = 0

@@ -253,7 +253,7 @@ def test_after_the_outcome_late_output_is_discarded_and_the_rest_ignored(outcome
     before = query.state
     assert query.succeed(1) == (Discard(key(1)),)
     assert query.fail(1, ExternalError("late"), task=1) == ()
-    assert query.tell(OutputLost(1, 0)) == ()
+    assert query.tell(OutputLost(1, 0, 0)) == ()
     assert query.tell(CancelRequested()) == ()
     assert query.tell(Started()) == ()
     assert query.state == before
@@ -268,7 +268,7 @@ def test_a_lost_output_is_made_again_and_nothing_else() -> None:
     query.succeed(1, task=0)
     query.succeed(1, task=1)
     query.succeed(2, task=0)
-    commands = query.tell(OutputLost(1, 1))
+    commands = query.tell(OutputLost(1, 1, 0))
     assert discarded(commands) == [key(1, 1, 0)]
     assert launched(commands) == [key(1, 1, 1)]
     assert query.state.stage(2).tasks[0].manifest is not None
@@ -278,7 +278,7 @@ def test_a_task_waits_while_its_input_is_made_again() -> None:
     query = Query(graph_of(stage(1), stage(2, 1)))
     query.start()
     query.succeed(1)
-    query.tell(OutputLost(1, 0))
+    query.tell(OutputLost(1, 0, 0))
     assert launched(query.fail(2, ExternalError("file not there"))) == []
     assert launched(query.succeed(1, attempt=1)) == [key(2, 0, 1)]
 
@@ -290,7 +290,7 @@ def test_a_lost_output_that_may_differ_takes_everything_above_with_it() -> None:
     for task in range(2):
         query.succeed(1, task=task)
     query.succeed(3, task=0)
-    commands = query.tell(OutputLost(1, 0))
+    commands = query.tell(OutputLost(1, 0, 0))
     assert set(discarded(commands)) == {key(1, 0), key(3, 0), key(3, 1)}
     assert launched(commands) == [key(1, 0, 1)]
     assert launched(query.succeed(1, task=0, attempt=1)) == [key(3, 0, 1), key(3, 1, 1)]
@@ -302,7 +302,7 @@ def test_what_was_computed_from_a_lost_output_is_not_committed_late() -> None:
     query = Query(graph_of(stage(1, deterministic=False), stage(2, 1), stage(3, 2)))
     query.start()
     query.succeed(1)
-    query.tell(OutputLost(1, 0))
+    query.tell(OutputLost(1, 0, 0))
     assert query.succeed(2, attempt=0) == (Discard(key(2, 0, 0)),)
     assert not query.state.stage(2).done
 
@@ -311,7 +311,7 @@ def test_a_running_head_does_not_go_on_with_a_lost_output_that_may_differ() -> N
     query = Query(graph_of(stage(1, deterministic=False)))
     query.start()
     assert launched(query.succeed(1)) == [key(HEAD)]
-    query.tell(OutputLost(1, 0))
+    query.tell(OutputLost(1, 0, 0))
     query.succeed(1, attempt=1)
     assert query.succeed(HEAD, attempt=0) != (End("finished"),)
 
@@ -322,7 +322,7 @@ def test_rows_that_reached_the_reader_cannot_be_taken_back() -> None:
     query.start()
     query.succeed(1)
     query.succeed(2, task=0)
-    query.tell(OutputLost(1, 0))
+    query.tell(OutputLost(1, 0, 0))
     again = launched(query.succeed(1, attempt=1)) if query.state.outcome is None else []
     assert key(2, 0, 1) not in again
 

@@ -1,0 +1,48 @@
+"""Which exchange store a query on Spark uses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pyspark import SparkContext
+
+from sparkfusion.config import Settings
+from sparkfusion.errors import UserError
+from sparkfusion.runner.spark.master import is_local
+
+StoreKind = Literal["local", "shared", "spark"]
+
+
+@dataclass(frozen=True)
+class StoreChoice:
+    """The store, and the directory or URL the user gave for it."""
+
+    kind: StoreKind
+    directory: str
+
+    def __str__(self) -> str:
+        if self.kind == "spark":
+            return "frames in Spark's shuffle"
+        where = self.directory or "memory, then on this machine's disk"
+        return f"frames in {where}" + (", shared by all executors" if self.kind == "shared" else "")
+
+
+def choose_store(settings: Settings, spark: SparkContext) -> StoreChoice:
+    """What the user set, else what fits the master. Raises where the two cannot work together."""
+    wanted, directory = settings.text("store"), settings.text("store_dir")
+    if wanted == "auto":
+        wanted = "local" if is_local(spark) else "shared" if directory else "spark"
+    if wanted == "local" and not is_local(spark):
+        raise UserError(
+            f"sparkfusion.store is local, but executors of {spark.master} are on other machines",
+            hint="set sparkfusion.store to spark, or to shared with a sparkfusion.store_dir that all of them reach",
+        )
+    if wanted == "shared" and not directory:
+        raise UserError(
+            "sparkfusion.store is shared, but there is no place to share",
+            hint="set sparkfusion.store_dir to a directory or URL that driver and executors reach",
+        )
+    if wanted == "spark":
+        return StoreChoice("spark", "")
+    return StoreChoice("shared" if wanted == "shared" else "local", directory)

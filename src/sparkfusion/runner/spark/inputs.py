@@ -1,0 +1,67 @@
+"""Inputs that came as rows: which attempt they are of, and whether that may be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sparkfusion.errors import ExternalError
+from sparkfusion.exchange.chunks import ChunkSpool, Origin
+from sparkfusion.ids import StageId
+from sparkfusion.plan.sources import SourceFile
+from sparkfusion.runner.spark.order import RowInput, Source
+from sparkfusion.worker.task import TaskInput
+
+
+class LostOutputError(ExternalError):
+    """Committed frames that cannot be made again as they were are gone: Spark ran their task anew.
+
+    Not for Spark to retry: the coordinator has to run again what was computed from them.
+    """
+
+    def __init__(self, stage: StageId, task: int, attempt: int) -> None:
+        super().__init__(f"the output of stage {stage}, task {task} was lost, and may come out differently")
+        self.stage = stage
+        self.task = task
+        self.attempt = attempt
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return LostOutputError, (self.stage, self.task, self.attempt)
+
+
+@dataclass(frozen=True)
+class TakenRows:
+    """Files of a task's inputs, and how many producer tasks Spark had to run again for them."""
+
+    inputs: tuple[TaskInput, ...]
+    recomputed: int
+
+
+def take_rows(expected: Sequence[RowInput], spool: ChunkSpool) -> TakenRows:
+    """Find every expected input among the rows that came. Raises if one is not whole, or is not the committed one."""
+    inputs: list[TaskInput] = []
+    recomputed = 0
+    for each in expected:
+        origins = [(source, _origin(each, source, spool)) for source in each.sources]
+        recomputed += sum(source.host_attempt not in (None, origin.host_attempt) for source, origin in origins)
+        inputs += [TaskInput(each.exchange, group, _files(each, group, origins, spool)) for group in each.groups]
+    return TakenRows(tuple(inputs), recomputed)
+
+
+def _origin(expected: RowInput, source: Source, spool: ChunkSpool) -> Origin:
+    found = spool.origins(expected.exchange, source.task, source.attempt)
+    if len(found) != 1:
+        raise ExternalError(f"frames of stage {expected.producer}, task {source.task} did not arrive")
+    if (error := spool.error(found[0])) is not None:
+        raise error
+    if not expected.repeatable and source.host_attempt not in (None, found[0].host_attempt):
+        raise LostOutputError(expected.producer, source.task, source.attempt)
+    return found[0]
+
+
+def _files(
+    expected: RowInput, group: int, origins: Sequence[tuple[Source, Origin]], spool: ChunkSpool
+) -> tuple[SourceFile, ...]:
+    if expected.shuffled:
+        return tuple(file for _, origin in origins for file in spool.files(origin, group))
+    return tuple(file for source, origin in origins if source.task == group for file in spool.files(origin, 0))
