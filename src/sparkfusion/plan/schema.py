@@ -40,7 +40,7 @@ class SchemaProbe:
     """Asks DataFusion for the schema of plan parts. Used by one planning thread at a time; keeps what it encoded."""
 
     def __init__(self, context: SessionContext) -> None:
-        self._context = context
+        self.context = context
         self._encoded: dict[pa.Schema, bytes] = {}
         one_row = decode(context.sql("select 1").execution_plan().to_bytes(context))
         self._one_row = next(copy_of(node) for node in walk(one_row) if kind(node) == "placeholder_row")
@@ -56,8 +56,8 @@ class SchemaProbe:
         probe.nested_loop_join.right.CopyFrom(coalesce(void(node)))
         probe.nested_loop_join.join_type = pb.LEFT
         try:
-            decoded = ExecutionPlan.from_bytes(self._context, encode(probe))
-            schema: pa.Schema = next(self._context.execute(decoded, 0)).to_pyarrow().schema
+            decoded = ExecutionPlan.from_bytes(self.context, encode(probe))
+            schema: pa.Schema = next(self.context.execute(decoded, 0)).to_pyarrow().schema
             return DescribedSchema(schema, self.encode(schema))
         except Exception as error:
             raise NotDistributableError(f"a part of the plan cannot be decoded: {first_words(error)}") from error
@@ -74,8 +74,8 @@ class SchemaProbe:
             columns = [pa.array([], field.type) for field in schema]
             fields = [field.with_name(name) for field, name in zip(schema, unique_names(schema.names), strict=True)]
             empty = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
-            frame = self._context.create_dataframe([[empty]])
-            table = decode(frame.execution_plan().to_bytes(self._context)).memory_scan
+            frame = self.context.create_dataframe([[empty]])
+            table = decode(frame.execution_plan().to_bytes(self.context)).memory_scan
             encoded = pb.Schema.FromString(table.schema)
             for column, name in zip(encoded.columns, schema.names, strict=True):
                 column.name = name

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -128,11 +130,9 @@ def test_files_that_are_not_what_they_were(base: str, tmp_path: Path) -> None:
         download([SourceFile(first.path, 99)], home.url, tmp_path / "a")
     assert caught.value.retryable
     home.close()
-    with pytest.raises(
-        ExternalError, match=f"cannot download {second.path}: Path|cannot download {second.path}: "
-    ) as e:
+    with pytest.raises(ExternalError, match=f"cannot download {re.escape(second.path)}: ") as caught:
         download([second], home.url, tmp_path / "b")
-    assert e.value.retryable
+    assert caught.value.retryable
 
 
 def test_after_an_error_no_further_file_is_begun(base: str, tmp_path: Path) -> None:
@@ -149,14 +149,9 @@ def test_after_an_error_no_further_file_is_begun(base: str, tmp_path: Path) -> N
 def test_a_download_stops_when_it_is_told_to(base: str, tmp_path: Path) -> None:
     home = RemoteHome(base, QUERY)
     sent = upload(frame_files(tmp_path / "task", 50), home.url, "1-0-0")
-    asked: list[int] = []
-
-    def stopped() -> bool:
-        asked.append(1)
-        return len(asked) > 3
-
+    asked = itertools.count()
     with pytest.raises(QueryCancelledError):
-        download(sources(sent), home.url, tmp_path / "consumer", stopped=stopped)
+        download(sources(sent), home.url, tmp_path / "consumer", stopped=lambda: next(asked) >= 3)
     assert len(list((tmp_path / "consumer").rglob("*.arrow"))) == 3
     home.close()
 

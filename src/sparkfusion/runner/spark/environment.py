@@ -2,67 +2,184 @@
 
 from __future__ import annotations
 
-import platform
 import re
 import sys
+import threading
 import weakref
-from collections.abc import Iterable, Iterator
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from pyspark import SparkContext
 
 from sparkfusion.errors import UserError
 from sparkfusion.runner.spark.blame import spark_error
 from sparkfusion.runner.spark.master import is_local
+from sparkfusion.runner.spark.shipping import ship_package
 
-PACKAGES = ("datafusion", "pyarrow", "sparkfusion")
-_MISSING = re.compile(r"No module named '(\w+)")
+Answer = Mapping[str, str]
+"""What a process says of itself: its `host`, and the version of everything that has to fit, or `missing`."""
+
+MISSING = "missing"
+OLDEST_PROTOBUF = (5, 29)
+"""What wire_pb2.py was generated for; any later runtime reads it."""
+
+_SHOWN_HOSTS = 3
+_MOST_TASKS = 64
 _OTHER_PYTHON = re.compile(r"Python in worker has different version: (\S+) than")
+_FAILED_HOST = re.compile(r"\(TID \d+\) \((\S+) executor")
 _checked: weakref.WeakSet[SparkContext] = weakref.WeakSet()
+_checking = threading.Lock()
 
 
-def describe_environment() -> dict[str, str]:
-    """The versions that must agree between two processes that exchange plans."""
-    found = {"python": ".".join(platform.python_version_tuple()[:2])}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "missing"
-    return found
+@dataclass(frozen=True)
+class Misfit:
+    """A package that is not on a host as the driver needs it."""
+
+    package: str
+    there: str
+    here: str
+
+    def __str__(self) -> str:
+        return f"{self.package} {self.there}" + (f" (driver: {self.here})" if self.there != MISSING else "")
+
+
+def describe_environment() -> Answer:
+    """The driver's own versions."""
+    return next(iter(_reporter()([0])))
 
 
 def check_executors(spark: SparkContext) -> None:
-    """Compare versions with an executor's; plans and pickled functions do not cross versions."""
-    if spark in _checked:
-        return
-    here = describe_environment()
-    there = _ask_an_executor(spark, here)
-    wrong = [name for name in {**here, **there} if there.get(name) != here.get(name)]
-    if wrong:
-        shown = ", ".join(f"{name} {there.get(name, 'missing')} (driver: {here.get(name, 'any')})" for name in wrong)
-        raise UserError(f"executors do not fit the driver: {shown}", hint=_remedy(spark))
-    _checked.add(spark)
+    """Compare versions on the executors with the driver's; plans and pickled functions do not cross versions.
+
+    Executors that lack nothing but sparkfusion get it shipped. Done once for a context, by whoever comes first.
+    Executors that Spark adds later are not asked, but what was shipped reaches them too.
+    """
+    with _checking:
+        if spark in _checked:
+            return
+        here = describe_environment()
+        found = misfits(here, ask_executors(spark, here))
+        if found and all(_is_lack_of_us(each) for wrong in found.values() for each in wrong):
+            ship_package(spark)
+            found = misfits(here, ask_executors(spark, here))
+        if found:
+            raise _refusal(spark, here, found)
+        _checked.add(spark)
 
 
-def _ask_an_executor(spark: SparkContext, here: dict[str, str]) -> dict[str, str]:
+def slots_to_ask(spark: SparkContext) -> int:
+    """As many tasks as run at once, so that Spark gives one to each free slot, and so some to every executor."""
+    return max(1, min(spark.defaultParallelism, _MOST_TASKS))
+
+
+def ask_executors(spark: SparkContext, here: Answer) -> list[Answer]:
+    """What the executors say. A Python of another version cannot even answer: Spark says it for it."""
+    tasks = slots_to_ask(spark)
     try:
-        (there,) = spark.parallelize([0], 1).mapPartitions(_report).collect()
+        return list(spark.parallelize(range(tasks), tasks).mapPartitions(_reporter()).collect())
     except Exception as error:
-        if (missing := _MISSING.search(str(error))) is not None:
-            return {**here, missing[1]: "missing"}
-        if (other := _OTHER_PYTHON.search(str(error))) is not None:
-            return {**here, "python": other[1]}
-        raise spark_error(error, []) from error
-    return there
+        other = _OTHER_PYTHON.search(str(error))
+        if other is None:
+            raise spark_error(error, []) from error
+        host = _FAILED_HOST.search(str(error))
+        return [{**here, "host": host[1] if host is not None else "an executor", "python": other[1]}]
 
 
-def _remedy(spark: SparkContext) -> str:
+def misfits(here: Answer, answers: Iterable[Answer]) -> dict[str, list[Misfit]]:
+    """What does not fit on which host; hosts where everything does are left out."""
+    found: dict[str, list[Misfit]] = {}
+    for there in answers:
+        for package, version in here.items():
+            wrong = Misfit(package, there.get(package, MISSING), version)
+            if package != "host" and not _fits(wrong) and wrong not in found.get(there["host"], []):
+                found.setdefault(there["host"], []).append(wrong)
+    return found
+
+
+def _fits(it: Misfit) -> bool:
+    """What must really be equal: what reads plans, and what pickles.
+
+    Arrow's frames are the same between versions; its types are pickled inside functions, so the major version counts.
+    """
+    if it.there == it.here or not it.there[:1].isdigit():  # missing, or a reason
+        return it.there == it.here
+    if it.package in ("pyarrow", "cloudpickle"):
+        return it.there.split(".")[0] == it.here.split(".")[0]
+    if it.package == "protobuf":
+        return tuple(int(number) for number in re.findall(r"\d+", it.there)[:2]) >= OLDEST_PROTOBUF
+    return False
+
+
+def _is_lack_of_us(it: Misfit) -> bool:
+    return it.package == "sparkfusion" and it.there == MISSING
+
+
+def _refusal(spark: SparkContext, here: Answer, found: Mapping[str, list[Misfit]]) -> UserError:
+    """Hosts with the same fault are named together. That sparkfusion is missing is no fault: it would be shipped."""
+    hosts: dict[str, list[str]] = {}
+    for host, wrong in found.items():
+        shown = ", ".join(str(each) for each in wrong if not _is_lack_of_us(each)) or "sparkfusion missing"
+        hosts.setdefault(shown, []).append(host)
+    parts = [f"{shown} on {_some(names)}" for shown, names in hosts.items()]
+    packages = {each.package for wrong in found.values() for each in wrong if not _is_lack_of_us(each)}
+    return UserError(f"executors do not fit the driver: {'; '.join(parts)}", hint=_remedy(spark, here, packages))
+
+
+def _some(hosts: list[str]) -> str:
+    more = len(hosts) - _SHOWN_HOSTS
+    return ", ".join(hosts[:_SHOWN_HOSTS]) + (f" and {more} more" if more > 0 else "")
+
+
+def _remedy(spark: SparkContext, here: Answer, packages: Iterable[str]) -> str:
     if is_local(spark):
         return f"start Spark with PYSPARK_PYTHON={sys.executable}, so that its workers run this Python"
-    return "install the same Python and packages on the executors, for example with --archives or an image"
+    wanted = sorted(f"{name}=={here[name]}" for name in packages if name not in ("python", "sparkfusion"))
+    python = f"Python {here['python']}" + (" with " + " ".join(wanted) if wanted else "")
+    return (
+        f"every executor needs {python}: install it on the nodes or in their image, or pack this environment with "
+        "venv-pack or conda-pack, start Spark with spark.archives=packed.tar.gz#environment and "
+        "PYSPARK_PYTHON=./environment/bin/python. sparkfusion itself is shipped where it is missing"
+    )
 
 
-def _report(numbers: Iterable[int]) -> Iterator[dict[str, str]]:
-    list(numbers)  # a task that does not read its input loses its worker
-    yield describe_environment()
+def _reporter() -> Callable[[Iterable[int]], Iterator[dict[str, str]]]:
+    """A function that tells what is installed where it runs.
+
+    It has to run where sparkfusion is not: being local to another function, and using nothing of this module, it is
+    pickled with its code and not by its name. It imports the packages, because one that is there may still not load;
+    tasks will need them anyway. Not sparkfusion: what a worker has imported, a shipped package cannot replace.
+    """
+
+    def report(numbers: Iterable[int]) -> Iterator[dict[str, str]]:
+        import importlib
+        import importlib.metadata
+        import importlib.util
+        import platform
+
+        def version(package: str, module: str) -> str:
+            try:
+                spec = importlib.util.find_spec(module)
+                if spec is None or spec.origin is None:  # a directory that happens to have the name
+                    return "missing"
+                loaded = importlib.import_module(module) if package != "sparkfusion" else None
+            except ModuleNotFoundError as error:
+                return "missing" if module.startswith(f"{error.name}") else f"without {error.name}"
+            except Exception as error:
+                return f"does not load: {error}".splitlines()[0]
+            try:
+                return importlib.metadata.version(package)
+            except importlib.metadata.PackageNotFoundError:
+                return str(getattr(loaded, "__version__", "of an unknown version"))
+
+        list(numbers)  # a task that does not read its input loses its worker
+        yield {
+            "host": platform.node(),
+            "python": ".".join(platform.python_version_tuple()[:2]),
+            "datafusion": version("datafusion", "datafusion"),
+            "pyarrow": version("pyarrow", "pyarrow"),
+            "protobuf": version("protobuf", "google.protobuf"),
+            "cloudpickle": version("cloudpickle", "cloudpickle"),
+            "sparkfusion": version("sparkfusion", "sparkfusion"),
+        }
+
+    return report

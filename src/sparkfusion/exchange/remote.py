@@ -1,0 +1,251 @@
+"""Frame files in a remote store: tasks write local files and upload them, consumers download what they need first."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import logging
+import os
+import platform
+import re
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TypeVar
+
+import pyarrow as pa
+from pyarrow import fs
+
+from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionError
+from sparkfusion.exchange.manifest import FrameFile
+from sparkfusion.exchange.owned import PREFIX
+from sparkfusion.exchange.urls import bare, forget_file_systems, join, naming, open_url, shown
+from sparkfusion.ids import QueryId
+from sparkfusion.plan.sources import SourceFile
+
+OWNER = "owner"
+LEFTOVER_AGE = timedelta(days=7)
+_HOME = re.compile(rf"{PREFIX}[0-9a-f]{{12}}")
+_OURS = re.compile(rf"{OWNER}|.+\.arrow")
+_TRANSFERS = 8
+_PIECE_BYTES = 16 * 1024 * 1024
+_WITHOUT_DIRECTORIES = ("s3", "gcs", "abfs")
+_log = logging.getLogger("sparkfusion")
+_Item = TypeVar("_Item")
+_Made = TypeVar("_Made")
+
+
+class RemoteHome:
+    """The place `<base>/sparkfusion-<query>` of one query. Made and closed by the driver; tasks only know its URL.
+
+    A small file `owner` says who made it, and that the query is not over. `close` removes it first, then the rest. A
+    task that was given up and still uploads looks for it afterwards and, if it is gone, removes the place again.
+
+    What a driver leaves that died: an object store has no locks, and nobody can ask whether a process on another
+    machine is alive. So the first home that a process makes below a base removes homes in which nothing was written
+    for a week, by the store's own clock, and only if their names are ours and everything in them is. A query that
+    writes nothing for a week would lose its frames. A rule of the bucket that expires old objects does as well.
+
+    On S3 an empty object `<base>/` may stay: that is how Arrow marks a directory.
+    """
+
+    def __init__(self, base_url: str, query: QueryId) -> None:
+        self.url = join(base_url, f"{PREFIX}{query}")
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._closed = False
+        self._system, self._path = open_url(self.url)
+        who = {"host": platform.node(), "process": self._process, "started": datetime.now(UTC).isoformat()}
+        write_bytes(self.url, OWNER, json.dumps(who).encode())
+        _open_homes.add(self)
+        _remove_leftovers_once(base_url, self)
+
+    def __repr__(self) -> str:
+        return f"RemoteHome({shown(self.url)!r})"
+
+    def close(self) -> None:
+        """Remove everything. Idempotent. A store that fails meanwhile is logged: the query has its answer already."""
+        with self._lock:
+            if self._closed or os.getpid() != self._process:
+                return
+            self._closed = True
+        try:
+            with naming(self.url, "remove"):
+                with suppress(FileNotFoundError):
+                    self._system.delete_file(f"{self._path}/{OWNER}")
+                with suppress(FileNotFoundError):
+                    self._system.delete_dir(self._path)
+        except SparkfusionError as error:
+            _log.warning("frames are left behind: %s", error.message)
+
+
+def upload(files: Sequence[FrameFile], url: str, attempt: str) -> tuple[FrameFile, ...]:
+    """Copy an attempt's files below a home's URL; the same files, in their order, with the names they have there.
+
+    Called by tasks. The names hold no secrets. The local files stay. What an attempt that failed or was given up has
+    uploaded is never read, because nobody names it; it goes when the query ends.
+    """
+    if not files:
+        return ()
+    place = join(url, attempt)
+    system, path = open_url(place)
+
+    def send(file: FrameFile) -> FrameFile:
+        name = Path(file.path).name
+        with naming(join(place, name), "upload"):
+            _copy_out(Path(file.path), system, f"{path}/{name}")
+        return replace(file, path=bare(join(place, name)))
+
+    with naming(place, "upload"):
+        _make_directory(system, path)
+    sent = _in_parallel(send, files)
+    if not exists(url, OWNER):
+        with suppress(OSError):
+            system.delete_dir(open_url(url)[1])
+        raise QueryCancelledError("the query has ended")
+    return tuple(sent)
+
+
+def download(
+    files: Sequence[SourceFile], url: str, directory: Path, *, stopped: Callable[[], bool] = lambda: False
+) -> list[SourceFile]:
+    """Copy files that `upload` named to a directory of one's own; the same files, in their order, with local paths.
+
+    Args:
+        url: of the home, with whatever is needed to get there.
+        stopped: asked before each file; where it says so, the rest is left and the query is cancelled.
+    """
+    system, root = open_url(url)
+    home = bare(url)
+    targets = {file: directory / _below(home, file.path) for file in files}
+
+    def fetch(file: SourceFile) -> None:
+        if stopped():
+            raise QueryCancelledError("the query has ended")
+        target = targets[file]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with naming(file.path, "download"):
+            size = _copy_in(system, f"{root}/{_below(home, file.path)}", target)
+        if size != file.size:
+            raise ExternalError(f"cannot download {file.path}: it has {size:,} bytes instead of {file.size:,}")
+
+    _in_parallel(fetch, targets)
+    return [SourceFile(str(targets[file]), file.size) for file in files]
+
+
+def write_bytes(url: str, name: str, data: bytes) -> None:
+    """Make a small file below a URL."""
+    system, path = open_url(url)
+    with naming(join(url, name), "write"):
+        _make_directory(system, path)
+        with system.open_output_stream(f"{path}/{name}") as target:
+            target.write(data)
+
+
+def read_bytes(url: str, name: str) -> bytes:
+    """The content of a small file below a URL."""
+    system, path = open_url(url)
+    with naming(join(url, name), "read"), system.open_input_stream(f"{path}/{name}") as source:
+        return bytes(source.read())
+
+
+def exists(url: str, name: str) -> bool:
+    """Whether there is a file of that name below a URL."""
+    system, path = open_url(url)
+    with naming(join(url, name), "look for"):
+        return bool(system.get_file_info(f"{path}/{name}").type == fs.FileType.File)
+
+
+def _below(home: str, path: str) -> str:
+    assert path.startswith(f"{home}/"), f"{path} is not below {home}"
+    return path.removeprefix(f"{home}/")
+
+
+def _copy_out(source: Path, system: fs.FileSystem, path: str) -> None:
+    with pa.memory_map(str(source)) as data, system.open_output_stream(path) as target:
+        while len(piece := data.read_buffer(_PIECE_BYTES)):
+            target.write(piece)
+
+
+def _copy_in(system: fs.FileSystem, path: str, target: Path) -> int:
+    size = 0
+    with system.open_input_stream(path) as source, pa.OSFile(str(target), "wb") as local:
+        while len(piece := source.read_buffer(_PIECE_BYTES)):
+            local.write(piece)
+            size += len(piece)
+    return size
+
+
+def _make_directory(system: fs.FileSystem, path: str) -> None:
+    if system.type_name not in _WITHOUT_DIRECTORIES:
+        system.create_dir(path, recursive=True)
+
+
+def _in_parallel(work: Callable[[_Item], _Made], items: Iterable[_Item]) -> list[_Made]:
+    """What `work` makes of every item, a few at a time; after the first error no further item is begun."""
+    failed = threading.Event()
+
+    def unless_failed(item: _Item) -> _Made:
+        if failed.is_set():
+            raise CancelledError
+        try:
+            return work(item)
+        except BaseException:
+            failed.set()
+            raise
+
+    try:
+        with ThreadPoolExecutor(_TRANSFERS, thread_name_prefix="sparkfusion-transfer") as pool:
+            futures = [pool.submit(unless_failed, item) for item in items]
+    except BaseException:  # Ctrl-C, here
+        failed.set()
+        raise
+    errors = (future.exception() for future in futures)
+    for error in errors:
+        if error is not None and not isinstance(error, CancelledError):
+            raise error
+    return [future.result() for future in futures]
+
+
+# ---- what was left behind, and the end of the process
+
+_swept: set[str] = set()
+_open_homes: weakref.WeakSet[RemoteHome] = weakref.WeakSet()
+
+
+def _remove_leftovers_once(base_url: str, home: RemoteHome) -> None:
+    """Looked for once in the life of a process; an error here is nobody's concern."""
+    if base_url in _swept:
+        return
+    _swept.add(base_url)
+    system, base = open_url(base_url)
+    try:
+        now = system.get_file_info(f"{home._path}/{OWNER}").mtime
+        for found in system.get_file_info(fs.FileSelector(base)):
+            if found.type == fs.FileType.Directory and _HOME.fullmatch(found.base_name) and now is not None:
+                _remove_if_old(system, found.path, now - LEFTOVER_AGE)
+    except (OSError, pa.ArrowException):
+        _log.debug("could not look for leftovers in %s", shown(base_url))
+
+
+def _remove_if_old(system: fs.FileSystem, path: str, limit: datetime) -> None:
+    inside = system.get_file_info(fs.FileSelector(path, recursive=True))
+    files = [info for info in inside if info.type == fs.FileType.File]
+    if files and all(_OURS.fullmatch(info.base_name) and info.mtime and info.mtime < limit for info in files):
+        system.delete_dir(path)
+        _log.info("removed frames that a query left behind: %s", path)
+
+
+def _end() -> None:
+    """Close what is still open. Registered after Arrow's own hook, which ends its S3 client, so this comes first."""
+    for home in list(_open_homes):
+        home.close()
+    forget_file_systems()
+
+
+atexit.register(_end)

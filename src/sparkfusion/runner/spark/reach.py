@@ -1,0 +1,129 @@
+"""Is a store really shared? Tried out before the first query that needs it, so that no frame file is missing later."""
+
+from __future__ import annotations
+
+import functools
+import platform
+import uuid
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark import SparkContext
+
+from sparkfusion.errors import ResourceError, SparkfusionError, UserError, first_words
+from sparkfusion.exchange.home import SharedHome
+from sparkfusion.exchange.remote import RemoteHome, exists, read_bytes, write_bytes
+from sparkfusion.exchange.urls import is_url, plain_path, shown
+from sparkfusion.ids import new_query_id
+from sparkfusion.runner.spark.blame import spark_error
+from sparkfusion.runner.spark.environment import slots_to_ask
+
+_TOKEN = "token.arrow"  # named like frames: what a driver leaves that dies meanwhile is known to be ours
+_reached: weakref.WeakKeyDictionary[SparkContext, set[str]] = weakref.WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What one task came to: the name of the file it left, or why it could not."""
+
+    host: str
+    left: str = ""
+    problem: str = ""
+
+
+def check_reach(spark: SparkContext, url: str) -> None:
+    """Make sure that driver and executors see the same files below a directory or URL; raises if they do not.
+
+    The driver leaves a token, tasks on the executors read it and leave files of their own, the driver looks for those.
+    Everything is removed again. Done once for each context and store; takes one small Spark job.
+    """
+    if url in _reached.get(spark, ()):
+        return
+    token = uuid.uuid4().hex
+    with _meeting_place(url) as place:
+        _write(place, _TOKEN, token.encode())
+        for visit in _send(spark, functools.partial(visit_place, place, token)):
+            problem = visit.problem
+            if not problem and not _is_there(place, visit.left):
+                problem = "the driver does not see what was written there"
+            if problem:
+                raise _unreached(url, visit.host, problem)
+    _reached.setdefault(spark, set()).add(url)
+
+
+@contextmanager
+def _meeting_place(url: str) -> Iterator[str]:
+    """A place as queries make theirs, so that it has the same rights."""
+    home: SharedHome | RemoteHome
+    if is_url(url):
+        home = RemoteHome(url, new_query_id())
+        place = home.url
+    else:
+        home = SharedHome("reach", Path(plain_path(url)))
+        place = str(home.path)
+    try:
+        yield place
+    finally:
+        home.close()
+
+
+def _send(spark: SparkContext, visit: Callable[[Iterable[int]], Iterator[Visit]]) -> Sequence[Visit]:
+    tasks = slots_to_ask(spark)
+    try:
+        return spark.parallelize(range(tasks), tasks).mapPartitions(visit).collect()
+    except Exception as error:
+        raise spark_error(error, []) from error
+
+
+def visit_place(place: str, token: str, numbers: Iterable[int]) -> Iterator[Visit]:
+    """On an executor: read the token, leave a file. What goes wrong comes back as data."""
+    host, name = platform.node(), f"{uuid.uuid4().hex}.arrow"
+    list(numbers)  # a task that does not read its input loses its worker
+    try:
+        if _read(place, _TOKEN) != token.encode():
+            yield Visit(host, problem="another file is there in place of the driver's")
+            return
+        _write(place, name, token.encode())
+    except (OSError, SparkfusionError) as error:
+        yield Visit(host, problem=_words(error))
+    else:
+        yield Visit(host, left=name)
+
+
+def _words(error: OSError | SparkfusionError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "what the driver wrote is not there"
+    if isinstance(error, PermissionError):
+        return "no permission to use what the driver made: executors run as another user"
+    return error.message if isinstance(error, SparkfusionError) else first_words(error)
+
+
+def _unreached(url: str, host: str, problem: str) -> SparkfusionError:
+    if is_url(url):
+        return UserError(
+            f"the executor on {host} does not reach the store {shown(url)}: {problem}",
+            hint="give executors the network and the keys for it, or set sparkfusion.store=spark, which needs no store",
+        )
+    return ResourceError(
+        f"the directory {plain_path(url)!r} is not shared with the executor on {host}: {problem}",
+        hint="mount the same directory at this path on the driver and on every node, set sparkfusion.store_dir to one "
+        "that is or to a URL such as s3://bucket/frames, or set sparkfusion.store=spark, which needs none",
+    )
+
+
+def _read(place: str, name: str) -> bytes:
+    return read_bytes(place, name) if is_url(place) else Path(place, name).read_bytes()
+
+
+def _write(place: str, name: str, data: bytes) -> None:
+    if is_url(place):
+        write_bytes(place, name, data)
+    else:
+        Path(place, name).write_bytes(data)
+
+
+def _is_there(place: str, name: str) -> bool:
+    return exists(place, name) if is_url(place) else Path(place, name).exists()

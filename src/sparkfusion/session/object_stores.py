@@ -1,0 +1,145 @@
+"""Object stores of a session: registered in contexts of this process, and as a recipe in those of tasks elsewhere."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import cloudpickle
+from datafusion import SessionContext, object_store
+
+from sparkfusion.errors import SparkfusionError, UserError, classify, first_words
+from sparkfusion.plan.wire import decode, file_scan_conf, walk
+
+_MAKE = "pass a function that makes it, such as: register_object_store({scheme!r}, lambda: AmazonS3(...), host)"
+
+
+@dataclass(frozen=True)
+class StoreRecipe:
+    """How to make the stores of a session in another process. Travels with tasks, which call it with their context.
+
+    A store is made once in a process, however many tasks use it. Functions in it may hold secrets, so it shows none.
+    """
+
+    stores: tuple[tuple[str, str | None, bytes], ...] = field(repr=False)
+
+    def __call__(self, context: SessionContext) -> None:
+        for scheme, host, function in self.stores:
+            context.register_object_store(scheme, _make_once(scheme, function), host)
+
+
+class ObjectStores:
+    """What a session registered, in that order. A store is a live object, or a function that makes one.
+
+    A live object serves this process only: DataFusion's stores cannot be pickled.
+    """
+
+    def __init__(self) -> None:
+        self._live: dict[tuple[str, str | None], Any] = {}
+        self._functions: dict[tuple[str, str | None], Any] = {}
+        self._pickled: dict[tuple[str, str | None], bytes] = {}
+
+    def add(self, context: SessionContext, scheme: str, store: Any, host: str | None = None) -> None:
+        """Register a store in a context now, and in every one that `prepare` is called with from now on."""
+        made = _make(scheme, store) if callable(store) else store
+        context.register_object_store(scheme, made, host)
+        key = (scheme, host)
+        for kept in (self._live, self._functions, self._pickled):
+            kept.pop(key, None)  # the newest comes last, here as in a context
+        self._live[key] = made
+        if callable(store):
+            self._functions[key] = store
+
+    def prepare(self, context: SessionContext) -> None:
+        """Give a context of this process the session's stores."""
+        for (scheme, host), store in self._live.items():
+            context.register_object_store(scheme, store, host)
+
+    def recipe(self, plans: Iterable[bytes]) -> StoreRecipe | None:
+        """The stores for tasks elsewhere; None if there are none to make.
+
+        Args:
+            plans: what the tasks will run. A live store that one of them reads from is a user's error.
+        """
+        if len(self._functions) < len(self._live):
+            for url in sorted(_stores_read(plans)):
+                self._check_travels(url)
+        for key, function in self._functions.items():
+            if key not in self._pickled:  # once: the same bytes are the same store
+                self._pickled[key] = _pickled(key[0], function)
+        if not self._pickled:
+            return None
+        return StoreRecipe(tuple((*key, self._pickled[key]) for key in self._functions))
+
+    def _check_travels(self, url: str) -> None:
+        serving = [key for key in self._live if _serves(key, url)]
+        if serving and self._functions.keys().isdisjoint(serving):
+            scheme, _ = serving[-1]
+            raise UserError(
+                f"executors cannot read {url}: the object store of {scheme!r} is an object of this process",
+                hint=_MAKE.format(scheme=scheme),
+            )
+
+
+def _serves(key: tuple[str, str | None], url: str) -> bool:
+    """Whether a store may be the one of a URL; one without a host says its bucket to DataFusion only."""
+    scheme, host = key
+    return url.rstrip("/") == f"{scheme}{host}" if host is not None else url.startswith(scheme)
+
+
+def _stores_read(plans: Iterable[bytes]) -> set[str]:
+    """URLs of stores; every process has the one of its files itself."""
+    nodes = (node for plan in plans for node in walk(decode(plan)))
+    found = {conf.object_store_url for node in nodes if (conf := file_scan_conf(node)) is not None}
+    return {url for url in found if not url.startswith("file:")}
+
+
+def _pickled(scheme: str, function: Any) -> bytes:
+    target = io.BytesIO()
+    try:
+        _Pickler(target).dump(function)
+    except Exception as error:
+        raise UserError(
+            f"the function that makes the object store of {scheme!r} cannot travel: {first_words(error)}",
+            hint="it must not hold a store, a connection or a lock; let it make everything it needs",
+        ) from error
+    return target.getvalue()
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """DataFusion's store classes name a module that does not exist; an empty shell of them would travel."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        name = obj.__name__ if isinstance(obj, type) else ""
+        if name and getattr(object_store, name, None) is obj:
+            return _store_class, (name,)
+        return super().reducer_override(obj)
+
+
+def _store_class(name: str) -> Any:
+    return getattr(object_store, name)
+
+
+@lru_cache(maxsize=64)
+def _make_once(scheme: str, function: bytes) -> Any:
+    try:
+        found = pickle.loads(function)
+    except Exception as error:
+        raise _failed(scheme, error) from error
+    return _make(scheme, found)
+
+
+def _make(scheme: str, function: Any) -> Any:
+    try:
+        return function()
+    except Exception as error:
+        raise _failed(scheme, error) from error
+
+
+def _failed(scheme: str, error: Exception) -> SparkfusionError:
+    words = f"{type(error).__name__}: {first_words(error)}"
+    return type(classify(error))(f"the function that makes the object store of {scheme!r} failed: {words}")
