@@ -94,6 +94,9 @@ class ChunkSpool:
         found = {origin for origin, _ in self._ends}
         return sorted(o for o in found if (o.exchange, o.task, o.attempt) == (exchange, task, attempt))
 
+    def has(self, origin: Origin) -> bool:
+        return any(each == origin for each, _ in self._ends)
+
     def error(self, origin: Origin) -> SparkfusionError | None:
         return self._errors.get(origin)
 

@@ -38,10 +38,13 @@ class TaskStarted(Event):
 
 @dataclass(frozen=True)
 class TaskFinished(Event):
+    """A task is done. `failed_attempts` counts those that its host saw fail before, without telling of each."""
+
     key: TaskKey
     rows: int
     bytes: int
     seconds: float
+    failed_attempts: int = 0
 
 
 @dataclass(frozen=True)

@@ -23,29 +23,33 @@ def render_explain(
     *,
     reports: Sequence[TaskReport] = (),
     format: Format = "text",
+    place: str = "",
 ) -> str:
     """Show how a query runs, or ran if reports are given.
 
     Args:
         single_node_plan: called only for a query that is not distributed.
+        place: where tasks run and where their frames are.
     """
     metrics = metrics_by_stage(reports)
     graph = distribution.graph
     if format == "json":
-        return json.dumps(_as_json(distribution, single_node_plan, metrics), indent=2)
+        shown = _as_json(distribution, single_node_plan, metrics)
+        return json.dumps(shown | {"place": place} if place else shown, indent=2)
     if format == "dot":
         return _as_dot(distribution)
     if graph is None:
         return f"not distributed: {distribution.reason}\n{single_node_plan().rstrip()}"
-    lines = _head_lines(graph, metrics)
+    lines = _head_lines(graph, metrics, place)
     for stage in reversed(graph.stages):
         lines += ["", *_stage_lines(stage, graph, metrics.get(stage.id))]
     return "\n".join(lines)
 
 
-def _head_lines(graph: StageGraph, metrics: dict[StageId, StageMetrics]) -> list[str]:
+def _head_lines(graph: StageGraph, metrics: dict[StageId, StageMetrics], place: str) -> list[str]:
     head = graph.head
     title = f"distributed: {_count(len(graph.stages), 'stage')}, {_count(graph.task_count, 'task')}"
+    title += f", {place}" if place else ""
     if head.streams:
         window = f", skip={head.skip}" if head.skip else ""
         window += f", fetch={head.fetch}" if head.fetch is not None else ""
@@ -91,7 +95,9 @@ def _summary(metrics: StageMetrics | None, planned: int | None = None) -> str:
     skew = f", skew {metrics.skew:.1f}" if metrics.tasks > 1 else ""
     merged = ", small partitions merged" if planned is not None and metrics.tasks < planned else ""
     ran = f" ── ran as {_count(metrics.tasks, 'task')}{merged}: {metrics.rows:,} rows"
-    return f"{ran}{size}, {metrics.seconds * 1e3:,.1f} ms{skew}"
+    again = f", {_count(metrics.failed_attempts, 'failed attempt')}" if metrics.failed_attempts else ""
+    again += f", {_count(metrics.recomputed_inputs, 'input')} recomputed" if metrics.recomputed_inputs else ""
+    return f"{ran}{size}, {metrics.seconds * 1e3:,.1f} ms{skew}{again}"
 
 
 def _operator_summary(operator: Any) -> str:
@@ -129,6 +135,8 @@ def _metrics_json(metrics: StageMetrics) -> dict[str, Any]:
         "bytes": metrics.bytes,
         "seconds": metrics.seconds,
         "skew": metrics.skew,
+        "failed_attempts": metrics.failed_attempts,
+        "recomputed_inputs": metrics.recomputed_inputs,
         "operators": [
             {
                 "name": operator.name,

@@ -11,7 +11,10 @@ from sparkfusion.worker.task import OperatorMetrics, TaskReport
 
 @dataclass(frozen=True)
 class StageMetrics:
-    """`skew` is the slowest task's time over the mean: 1.0 is perfectly even."""
+    """`skew` is the slowest task's time over the mean: 1.0 is perfectly even.
+
+    `failed_attempts` and `recomputed_inputs` are what the host had to do again for these tasks.
+    """
 
     stage: StageId
     tasks: int
@@ -20,6 +23,8 @@ class StageMetrics:
     seconds: float
     skew: float
     operators: tuple[OperatorMetrics, ...]
+    failed_attempts: int = 0
+    recomputed_inputs: int = 0
 
     @classmethod
     def of(cls, stage: StageId, reports: Sequence[TaskReport]) -> StageMetrics:
@@ -33,6 +38,8 @@ class StageMetrics:
             seconds=total,
             skew=max(seconds) * len(seconds) / total if total else 1.0,
             operators=sum_operators(report.operators for report in reports),
+            failed_attempts=sum(report.failed_attempts for report in reports),
+            recomputed_inputs=sum(report.recomputed_inputs for report in reports),
         )
 
 

@@ -76,7 +76,12 @@ def advance(state: ProgressState, event: Event) -> ProgressState:
             task = (event.key.stage, event.key.task)
             if task in state.finished_tasks:
                 return state
-            return replace(state, finished_tasks=state.finished_tasks | {task}, rows=state.rows + event.rows)
+            return replace(
+                state,
+                finished_tasks=state.finished_tasks | {task},
+                rows=state.rows + event.rows,
+                failed_attempts=state.failed_attempts + event.failed_attempts,
+            )
         case TaskFailed():
             return replace(state, failed_attempts=state.failed_attempts + 1)
         case StageFinished():

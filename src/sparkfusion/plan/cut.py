@@ -64,7 +64,7 @@ def _head_of(root: PlanNode) -> Head:
     exchange = exchange_of(node)
     if exchange is not None:
         return Head((exchange,), skip=skip, fetch=fetch)
-    return Head(exchanges_read(root), encode(root))
+    return Head(exchanges_read(root), encode(root), deterministic=is_deterministic(root))
 
 
 class _Cutter:

@@ -61,6 +61,7 @@ class Head:
     plan: bytes | None = None
     skip: int = 0
     fetch: int | None = None
+    deterministic: bool = True
 
     @property
     def streams(self) -> bool:
@@ -91,6 +92,12 @@ class StageGraph:
 
     def producer_of(self, exchange_id: ExchangeId) -> Stage:
         return self.stage(self.exchange(exchange_id).producer)
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether running it again, whole or in part, gives the same rows."""
+        whole = self.head.fetch is None and not self.head.skip
+        return whole and self.head.deterministic and all(stage.deterministic for stage in self.stages)
 
     @property
     def task_count(self) -> int:

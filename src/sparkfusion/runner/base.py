@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -12,6 +13,8 @@ from sparkfusion.config import Settings
 from sparkfusion.ids import QueryId
 from sparkfusion.observe.events import Subscriber
 from sparkfusion.plan.stage import StageGraph
+from sparkfusion.plan.tables import TableId
+from sparkfusion.worker.copy import CopyOrder
 from sparkfusion.worker.run_task import PrepareContext
 from sparkfusion.worker.task import TaskReport
 
@@ -24,6 +27,7 @@ class QueryJob:
         options: every `datafusion.*` option that planned it.
         emit: told of everything that happens, from the runner's threads.
         prepare: called with each task's context in this process, for what cannot travel as data.
+        writes: tasks whose rows would go to the reader write them to files instead.
     """
 
     query: QueryId
@@ -32,6 +36,17 @@ class QueryJob:
     options: Mapping[str, str]
     emit: Subscriber
     prepare: PrepareContext | None = None
+    writes: CopyOrder | None = None
+
+
+@dataclass(frozen=True)
+class HostTable:
+    """A table whose rows the runner brings, in so many parts. `bytes` is a guess at its size; `id` is the runner's."""
+
+    id: TableId
+    schema: pa.Schema
+    bytes: int
+    parts: int
 
 
 class RunningJob(Protocol):
@@ -66,5 +81,25 @@ class Runner(Protocol):
         ...
 
     def start(self, job: QueryJob) -> RunningJob: ...
+
+    def adopt(self, source: object) -> HostTable:
+        """Take a table of the host's own kind as an input of queries, or raise a `UserError`."""
+        ...
+
+    def to_spark(self, job: QueryJob, schema: pa.Schema) -> Any:
+        """A query as a Spark DataFrame that runs when Spark asks for it, or raise a `UserError`."""
+        ...
+
+    def from_rows(self, rows: pa.Table) -> Any:
+        """Rows as a Spark DataFrame, or raise a `UserError`."""
+        ...
+
+    def reaches(self, directory: Path) -> bool:
+        """Whether tasks can write to this directory of the caller's, so that the caller sees it."""
+        ...
+
+    def describe(self, settings: Settings) -> str:
+        """Where tasks run and where their frames are, in a few words; empty where there is nothing to say."""
+        ...
 
     def close(self) -> None: ...

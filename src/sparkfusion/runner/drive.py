@@ -79,6 +79,8 @@ class QueryDriver:
         self._inbox: queue.SimpleQueue[MachineEvent] = queue.SimpleQueue()
         self._reports: dict[tuple[StageId, int], TaskReport] = {}
         self._finished_stages: set[StageId] = set()
+        self._lock = threading.Lock()
+        self._announced: set[TaskKey] = set()
 
     def run(self, host: TaskHost) -> None:
         """Drive the query to its end, on the calling thread."""
@@ -91,9 +93,18 @@ class QueryDriver:
         finally:
             host.end(error)
 
+    def announce(self, report: TaskReport) -> None:
+        """Tell subscribers that a task is done, once; its output may not be readable yet."""
+        with self._lock:
+            if report.key in self._announced:
+                return
+            self._announced.add(report.key)
+        size, failed = report.manifest.bytes, report.failed_attempts
+        self._job.emit(TaskFinished(self._job.query, report.key, report.rows, size, report.seconds, failed))
+
     def succeeded(self, report: TaskReport) -> None:
         self._reports[(report.key.stage, report.key.task)] = report
-        self._job.emit(TaskFinished(self._job.query, report.key, report.rows, report.manifest.bytes, report.seconds))
+        self.announce(report)
         self._inbox.put(TaskSucceeded(report.key, report.manifest))
 
     def failed(self, key: TaskKey, error: SparkfusionError, *, streamed: bool) -> None:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+
+from sparkfusion.config import Settings
+from sparkfusion.errors import UserError
 from sparkfusion.exchange.sink import FileSink
 from sparkfusion.exchange.store import LocalStore
 from sparkfusion.ids import TaskKey
-from sparkfusion.runner.base import QueryJob, RunningJob
+from sparkfusion.runner.base import HostTable, QueryJob, RunningJob
 from sparkfusion.runner.drive import HostedTask
 from sparkfusion.runner.job import DrivenJob
+from sparkfusion.worker.copy import CopySink
 
 
 class LocalRunner:
@@ -28,9 +35,32 @@ class LocalRunner:
         running.begin()
         return running
 
+    def adopt(self, source: object) -> HostTable:
+        raise _not_on_spark(f"cannot register a {type(source).__qualname__}")
+
+    def to_spark(self, job: QueryJob, schema: pa.Schema) -> Any:
+        del job, schema
+        raise _not_on_spark("cannot make a Spark DataFrame")
+
+    def from_rows(self, rows: pa.Table) -> Any:
+        del rows
+        raise _not_on_spark("cannot make a Spark DataFrame")
+
+    def reaches(self, directory: Path) -> bool:
+        del directory
+        return True
+
+    def describe(self, settings: Settings) -> str:
+        del settings
+        return ""
+
     def close(self) -> None:
         for job in list(self._jobs):
             job.close()
+
+
+def _not_on_spark(what: str) -> UserError:
+    return UserError(f"{what}: this session does not run on Spark", hint="connect(spark) opens one that does")
 
 
 class LocalJob(DrivenJob):
@@ -39,17 +69,22 @@ class LocalJob(DrivenJob):
     def __init__(self, job: QueryJob) -> None:
         settings = job.settings
         super().__init__(job, settings.resolved_slots())
-        self._store = LocalStore(
-            job.query, memory_budget=settings.resolved_store_memory(), directory=settings.text("store_dir")
-        )
+        directory = settings.text("store_dir")
+        self._store = LocalStore(job.query, memory_budget=settings.resolved_store_memory(), directory=directory)
+        self._disk = LocalStore(job.query, memory_budget=0, directory=directory)
 
     def start(self, tasks: Sequence[HostedTask]) -> None:
         compression = self._job.settings.compression(leaves_machine=False)
         for task in tasks:
-            self.run_here(task, None if task.streams else FileSink(task.key, self._store, compression))
+            if task.streams and self._job.writes is not None:
+                self.run_here(task, CopySink(task.key, self._disk, self._job.writes))
+            else:
+                self.run_here(task, None if task.streams else FileSink(task.key, self._store, compression))
 
     def discard(self, key: TaskKey) -> None:
         self._store.discard(key)
+        self._disk.discard(key)
 
     def release(self) -> None:
         self._store.close()
+        self._disk.close()

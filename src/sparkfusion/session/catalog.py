@@ -15,9 +15,11 @@ from datafusion import SessionContext
 from sparkfusion.errors import UserError, clean_message
 from sparkfusion.session.frame import DataFrame
 from sparkfusion.session.lossy import UNNAMED, lost_options
+from sparkfusion.session.object_stores import ObjectStores
 from sparkfusion.session.verbs import call_datafusion, unwrap
 
 if TYPE_CHECKING:
+    from sparkfusion.runner.base import Runner
     from sparkfusion.session.planner import Planner
 
 
@@ -72,7 +74,8 @@ class CatalogMethods:
 
     context: SessionContext
     _planner: Planner
-    _object_stores: list[tuple[str, Any, str | None]]
+    _runner: Runner
+    _object_stores: ObjectStores
 
     register_parquet = _register("register_parquet")
     register_csv = _register("register_csv")
@@ -107,14 +110,34 @@ class CatalogMethods:
     deregister_udaf = _pass_on("deregister_udaf")
     deregister_udwf = _pass_on("deregister_udwf")
 
+    def register_spark(self, name: str, source: Any) -> None:
+        """Make a Spark DataFrame, or the table or view of that name, a table of this session, which runs on Spark.
+
+        Its partitions go to the tasks as Arrow, on the executors. Spark computes it anew for each query that reads it,
+        only the columns that the query needs.
+        """
+        table = self._runner.adopt(source)
+        try:
+            self._planner.host_tables.register(self.context, name, table)
+        except UserError:
+            raise
+        except Exception as error:
+            raise UserError(f"cannot register table {name!r}: {clean_message(error)}") from error
+
     def register_udf(self, udf: datafusion.ScalarUDF) -> None:
         """Register a scalar function. It travels inside plans: nothing has to be registered on workers."""
         call_datafusion(self.context.register_udf, udf)
 
     def register_object_store(self, schema: str, store: Any, host: str | None = None) -> None:
-        """Let this session's queries and tasks read URLs of a scheme."""
-        call_datafusion(self.context.register_object_store, schema, store, host)
-        self._object_stores.append((schema, store, host))
+        """Let this session's queries and tasks read URLs of a scheme.
+
+        Args:
+            schema: with its slashes, such as `s3://`.
+            store: one of `datafusion.object_store`, or a function without arguments that makes one. On Spark it has to
+                be a function: it travels to the executors, a store cannot.
+            host: the bucket, where the store does not know it.
+        """
+        call_datafusion(self._object_stores.add, self.context, schema, store, host)
 
     def _frame(self, inner: datafusion.DataFrame) -> DataFrame:
         return DataFrame(cast("Any", self), inner)

@@ -19,10 +19,12 @@ from sparkfusion.session.query import RunningQuery
 from sparkfusion.session.round_trip import run_round_trip
 from sparkfusion.session.verbs import call_datafusion, frame_verb
 from sparkfusion.session.write import WriteTarget, copy_tail
+from sparkfusion.worker.task import TaskReport
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+    import pyspark.sql
 
     from sparkfusion.session.session import Session
 
@@ -140,6 +142,15 @@ class DataFrame:
         frame = pl.from_arrow(self.collect())
         return frame if isinstance(frame, pl.DataFrame) else frame.to_frame()
 
+    def to_spark(self) -> pyspark.sql.DataFrame:
+        """The answer as a Spark DataFrame, for a session on Spark.
+
+        It is lazy: Spark computes it, on the executors, whenever it needs the rows. Where that could give other rows
+        each time (LIMIT, `random()`), or where the query is not distributed, it runs once, now.
+        """
+        frame: pyspark.sql.DataFrame = self._session.to_spark(self)
+        return frame
+
     def to_pylist(self) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = self.collect().to_pylist()
         return rows
@@ -184,12 +195,16 @@ class DataFrame:
             raise UserError(f"explain has the formats {', '.join(get_args(ExplainFormat))}, not {format!r}")
         planned = self._session.plan(self)
         if not analyze:
-            return render_explain(planned.distribution, self._single_node_text, format=format)
+            return self._explained(planned.distribution, [], format)
         with self._session.start(self, planned) as running:
             for _ in running:
                 pass
             reports = running.reports()
-        return render_explain(planned.distribution, self._single_node_text, reports=reports, format=format)
+        return self._explained(planned.distribution, reports, format)
+
+    def _explained(self, distribution: Distribution, reports: list[TaskReport], format: ExplainFormat) -> str:
+        place = self._session.place()
+        return render_explain(distribution, self._single_node_text, reports=reports, format=format, place=place)
 
     def round_trip(self) -> pa.Table:
         """Run the plan made for distribution whole in this process, after encoding and decoding it once.

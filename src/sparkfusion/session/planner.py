@@ -12,14 +12,16 @@ import datafusion
 from datafusion import SessionContext
 
 from sparkfusion import config
-from sparkfusion.errors import PlanTooLargeError, SparkfusionError, classify, first_words
+from sparkfusion.errors import PlanTooLargeError, SparkfusionError, UserError, classify, first_words
 from sparkfusion.plan.distribute import ISOLATION_OPTIONS, distribute
 from sparkfusion.plan.gate import NotDistributableError, check_logical
 from sparkfusion.plan.schema import SchemaProbe
 from sparkfusion.plan.sizing import choose_partitions, scan_bytes
 from sparkfusion.plan.stage import Distribution, StageGraph
+from sparkfusion.plan.tables import tables_read
 from sparkfusion.plan.wire import PlanNode, decode
 from sparkfusion.session.config import SessionSettings
+from sparkfusion.session.host_tables import HostTables
 from sparkfusion.session.lossy import LossyTables
 from sparkfusion.session.spool import TableSpool
 from sparkfusion.worker.session import session_config
@@ -60,9 +62,11 @@ class Planner:
         self._spool = TableSpool()
         self._probe: SchemaProbe | None = None
         self.lossy_tables = LossyTables()
+        self.host_tables = HostTables()
 
     def close(self) -> None:
         self._spool.close()
+        self.host_tables.close()
 
     def plan(self, frame: datafusion.DataFrame) -> Planned:
         """Decide how a query runs. Raises for queries that are wrong, never for those that cannot be distributed."""
@@ -72,6 +76,7 @@ class Planner:
             try:
                 graph = self._distribute(frame, attempt)
             except NotDistributableError as refusal:
+                self._refuse_host_tables(frame, str(refusal))
                 distribution = Distribution(reason=str(refusal))
             else:
                 distribution = Distribution(graph)
@@ -94,15 +99,20 @@ class Planner:
             raise
         scanned = scan_bytes(root)
         wanted = choose_partitions(scanned, settings.integer("bytes_per_partition"), upper)
-        if wanted == 1:
+        if attempt.reads_host_tables:
+            wanted = max(2, wanted)
+        elif wanted == 1:
             raise NotDistributableError(_too_small(scanned, upper))
-        if wanted < upper:
+        if wanted != upper:
             root = self._physical(logical, attempt, wanted)
         started = time.perf_counter()
         self._spool.spool(root, settings.integer("memory_table_bytes"), settings.text("store_dir"))
         if self._probe is None:
             self._probe = SchemaProbe(SessionContext(session_config(ISOLATION_OPTIONS)))
+        self._prepare(self._probe.context)  # a scan is not even decoded without its object store
         graph = distribute(root, self._probe)
+        if graph.head.plan is not None and tables_read(decode(graph.head.plan)):
+            raise NotDistributableError("a table of the host would be read in this process")
         _check_plan_size(graph, settings.integer("max_plan_bytes"), list(tables))
         attempt.cut_seconds = time.perf_counter() - started
         return graph
@@ -128,7 +138,18 @@ class Planner:
             raise NotDistributableError(_why_not_encoded(error)) from None
         if attempt.options.get(_TIME_ZONE) and b"to_timestamp" in attempt.encoded:
             raise NotDistributableError("to_timestamp loses the session's time zone in the wire format")
-        return decode(attempt.encoded)
+        root = decode(attempt.encoded)
+        attempt.reads_host_tables = self.host_tables.mark(root)
+        return root
+
+    def _refuse_host_tables(self, frame: datafusion.DataFrame, reason: str) -> None:
+        """A query that is not distributed runs in this process, where their rows are not."""
+        tables = list(dict.fromkeys(_TABLE_SCAN.findall(frame.logical_plan().display_indent())))
+        if found := self.host_tables.among(tables):
+            raise UserError(
+                f"the query reads {', '.join(found)} from Spark, but cannot be distributed: {reason}",
+                hint="write the table to Parquet and register that",
+            )
 
 
 class _Attempt:
@@ -140,6 +161,7 @@ class _Attempt:
         self.options = options
         self.encoded: bytes | None = None
         self.cut_seconds = 0.0
+        self.reads_host_tables = False
 
 
 def _size_options(attempt: _Attempt) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -16,13 +17,15 @@ from sparkfusion import config
 from sparkfusion.errors import UserError
 from sparkfusion.ids import QueryId, new_query_id
 from sparkfusion.observe.events import Event, QueryPlanned, Subscriber
-from sparkfusion.plan.stage import Head
+from sparkfusion.plan.settle import settle_head
+from sparkfusion.plan.stage import Head, StageGraph
 from sparkfusion.plan.wire.check import check_wire_format
 from sparkfusion.runner.base import QueryJob, Runner
 from sparkfusion.runner.targets import runner_for
 from sparkfusion.session.catalog import CatalogMethods
 from sparkfusion.session.config import SessionSettings
 from sparkfusion.session.frame import Copy, DataFrame
+from sparkfusion.session.object_stores import ObjectStores
 from sparkfusion.session.planner import Planned, Planner
 from sparkfusion.session.query import RunningQuery
 from sparkfusion.session.single_node import SingleNodeJob
@@ -37,7 +40,8 @@ from sparkfusion.session.statements import (
     without_leading_comments,
 )
 from sparkfusion.session.verbs import call_datafusion, unwrap
-from sparkfusion.session.write import WriteJob
+from sparkfusion.session.write import CopyTarget, WriteJob
+from sparkfusion.worker.copy import CopyOrder
 
 _PARAMETER_VIEW = re.compile(r"view_[0-9a-f_]{36}")
 _log = logging.getLogger("sparkfusion")
@@ -55,7 +59,7 @@ class Session(CatalogMethods):
         self.config = SessionSettings(self.context, config.Settings())
         self._runner = runner
         self._subscribers: list[Subscriber] = []
-        self._object_stores: list[tuple[str, Any, str | None]] = []
+        self._object_stores = ObjectStores()
         try:
             self._configure(settings or {})
         except BaseException:
@@ -123,30 +127,64 @@ class Session(CatalogMethods):
         source = frame.copies.source if frame.copies is not None else frame
         return self._planner.plan(source.to_datafusion())
 
-    def start(self, frame: DataFrame, planned: Planned | None = None) -> RunningQuery:
-        """Plan a query and start it. Used by the actions of DataFrame."""
+    def start(self, frame: DataFrame, planned: Planned | None = None, writes: CopyOrder | None = None) -> RunningQuery:
+        """Plan a query and start it. Used by the actions of DataFrame.
+
+        Args:
+            writes: for the query below a COPY: its tasks write their rows, instead of giving them to the reader.
+        """
         query = new_query_id()
         if planned is None:
             planned = self.plan(frame)
         graph = planned.distribution.graph
         if graph is not None and frame.copies is not None:
             return self._start_copy(query, frame, frame.copies, planned)
+        if graph is not None and writes is not None:
+            graph = settle_head(graph)
         stages, tasks = (len(graph.stages), graph.task_count) if graph is not None else (0, 0)
         self._emit(QueryPlanned(query, stages, tasks, planned.distribution.reason, planned.seconds))
         if graph is None:
             single = call_datafusion(SingleNodeJob, frame.to_datafusion())
             return RunningQuery(query, frame.schema(), single, Head(()), self._emit)
-        settings = self.config.ours.copy()
-        job = QueryJob(query, graph, settings, planned.options, self._emit, self._prepare)
+        job = self._job(query, graph, planned, writes)
         return RunningQuery(query, frame.schema(), self._runner.start(job), graph.head, self._emit)
 
-    def _start_copy(self, query: QueryId, frame: DataFrame, copies: Copy, planned: Planned) -> RunningQuery:
-        def start_source() -> RunningQuery:
-            return self.start(copies.source, planned)
+    def _job(self, query: QueryId, graph: StageGraph, planned: Planned, writes: CopyOrder | None = None) -> QueryJob:
+        settings = self.config.ours.copy()
+        return QueryJob(query, graph, settings, planned.options, self._emit, self._prepare, writes)
 
-        options, store = self.config.datafusion_options(), self.config.ours.text("store_dir")
-        job = WriteJob(query, start_source, copies.tail, options, store_dir=store, prepare=self._prepare)
+    def place(self) -> str:
+        """Where tasks run and where their frames are, for `explain`."""
+        return self._runner.describe(self.config.ours)
+
+    def to_spark(self, frame: DataFrame) -> Any:
+        """Used by `DataFrame.to_spark`, which says what it does."""
+        planned = self.plan(frame)
+        graph = planned.distribution.graph
+        if graph is None or frame.copies is not None or not graph.repeatable:
+            return self._runner.from_rows(self.start(frame, planned).read_all())
+        return self._runner.to_spark(self._job(new_query_id(), settle_head(graph), planned), frame.schema())
+
+    def _start_copy(self, query: QueryId, frame: DataFrame, copies: Copy, planned: Planned) -> RunningQuery:
+        def start_source(writes: CopyOrder | None) -> RunningQuery:
+            return self.start(copies.source, planned, writes)
+
+        target = CopyTarget.parse(copies.tail)
+        job = WriteJob(
+            query,
+            start_source,
+            target,
+            self.config.datafusion_options(),
+            by_tasks=self._tasks_may_write(target, planned),
+            store_dir=self.config.ours.text("store_dir"),
+            prepare=self._prepare,
+        )
         return RunningQuery(query, frame.schema(), job, Head(()), self._emit)
+
+    def _tasks_may_write(self, target: CopyTarget, planned: Planned) -> bool:
+        head = planned.distribution.graph.head if planned.distribution.graph is not None else Head(())
+        whole = head.fetch is None and not head.skip
+        return whole and target.is_local_directory and self._runner.reaches(Path(target.path).absolute().parent)
 
     def _answer(self, statement: SetOption | ResetOption | ShowOption) -> DataFrame:
         if isinstance(statement, SetOption):
@@ -215,8 +253,7 @@ class Session(CatalogMethods):
 
     def _prepare(self, context: SessionContext) -> None:
         """Give a context what cannot travel as data."""
-        for scheme, store, host in self._object_stores:
-            context.register_object_store(scheme, store, host)
+        self._object_stores.prepare(context)
 
 
 def connect(target: object = None, *, config: Mapping[str, object] | None = None) -> Session:

@@ -1,30 +1,32 @@
-"""Writing rows to files: the query runs distributed, DataFusion's own sink writes, in this process.
+"""Writing rows to files: the query runs distributed, DataFusion's own writer makes the files.
 
 A sink does not survive the wire format: timestamps come out empty in CSV, metadata is lost in Parquet. So it never
-travels. The rows are gathered in the store first, then a COPY over them does what the user asked for.
+travels. Into a directory every task of the last stage writes its own rows, and the coordinator moves the files of
+committed attempts to their place. A single file, a LIMIT, or a place that tasks cannot write to is written here.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 
 import pyarrow as pa
-from datafusion import SessionContext
 
-from sparkfusion.errors import UserError, clean_message
+from sparkfusion.errors import UserError
+from sparkfusion.exchange.home import SharedHome
 from sparkfusion.exchange.sink import FileSink
 from sparkfusion.exchange.store import LocalStore
 from sparkfusion.ids import QueryId, TaskKey
 from sparkfusion.session.query import RunningQuery
+from sparkfusion.worker.copy import CopyOrder, copy_context, copy_frames, quoted
 from sparkfusion.worker.run_task import PrepareContext
-from sparkfusion.worker.session import session_config
 from sparkfusion.worker.task import TaskReport
 
-_ROWS = "sparkfusion_rows"
+_TAIL = re.compile(r"\s*to\s+'((?:[^']|'')*)'\s*(.*)", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -41,34 +43,65 @@ def copy_tail(target: WriteTarget) -> str:
     >>> print(copy_tail(WriteTarget("CSV", "/x/it's", {"format.has_header": "true"}, ("k",))))
     TO '/x/it''s' STORED AS CSV PARTITIONED BY (k) OPTIONS ('format.has_header' 'true')
     """
-    text = f"TO {_quoted(os.fspath(target.path))} STORED AS {target.format}"
+    text = f"TO {quoted(os.fspath(target.path))} STORED AS {target.format}"
     if target.partition_by:
         for name in target.partition_by:
             _check_plain(name)
         text += f" PARTITIONED BY ({', '.join(target.partition_by)})"
     if target.options:
-        options = ", ".join(f"{_quoted(name)} {_quoted(value)}" for name, value in target.options.items())
+        options = ", ".join(f"{quoted(name)} {quoted(value)}" for name, value in target.options.items())
         text += f" OPTIONS ({options})"
     return text
 
 
+@dataclass(frozen=True)
+class CopyTarget:
+    """The parts of a COPY's tail.
+
+    >>> CopyTarget.parse("TO '/x/it''s' STORED AS CSV")
+    CopyTarget(path="/x/it's", rest='STORED AS CSV')
+    """
+
+    path: str
+    rest: str
+
+    @classmethod
+    def parse(cls, tail: str) -> CopyTarget:
+        found = _TAIL.fullmatch(tail)
+        if found is None:
+            raise UserError(f"cannot read this COPY: {tail}", hint="write COPY … TO 'path' STORED AS …")
+        return cls(found[1].replace("''", "'"), found[2])
+
+    @property
+    def is_local_directory(self) -> bool:
+        """DataFusion takes a path with an extension for a file, any other for a directory."""
+        return "://" not in self.path and (self.path.endswith("/") or not Path(self.path).suffix)
+
+
 class WriteJob:
-    """A job whose one frame is the count of written rows. The query behind it starts with the first `next_frame`."""
+    """A job whose one frame is the count of written rows. The query behind it starts with the first `next_frame`.
+
+    Args:
+        start: starts the query; with an order, for tasks that write.
+        by_tasks: whether the tasks write.
+    """
 
     def __init__(
         self,
         query: QueryId,
-        start: Callable[[], RunningQuery],
-        tail: str,
+        start: Callable[[CopyOrder | None], RunningQuery],
+        target: CopyTarget,
         options: dict[str, str],
         *,
+        by_tasks: bool,
         store_dir: str,
         prepare: PrepareContext,
     ) -> None:
         self._query = query
         self._start = start
-        self._tail = tail
+        self._target = target
         self._options = options
+        self._by_tasks = by_tasks
         self._store_dir = store_dir
         self._prepare = prepare
         self._running: RunningQuery | None = None
@@ -78,12 +111,7 @@ class WriteJob:
         if self._done:
             return None
         self._done = True
-        store = LocalStore(self._query, memory_budget=0, directory=self._store_dir)
-        try:
-            directory = self._gather(store)
-            return self._copy(directory)
-        finally:
-            store.close()
+        return self._written_by_tasks() if self._by_tasks else self._written_here()
 
     def cancel(self, reason: str = "the query was cancelled") -> None:
         del reason
@@ -97,32 +125,70 @@ class WriteJob:
     def reports(self) -> list[TaskReport]:
         return self._running.reports() if self._running is not None else []
 
-    def _gather(self, store: LocalStore) -> str:
-        """All rows of the query, in their order, in files of one directory."""
-        key = TaskKey(self._query, 0, 0)
-        sink = FileSink(key, store)
-        with self._start() as self._running:
-            for batch in self._running:
-                sink.write(0, batch)
-            if self._running.rows == 0:
-                sink.write_empty(self._running.schema)
-        sink.finish()
-        return str(store.attempt_directory(key, in_memory=False))
-
-    def _copy(self, directory: str) -> pa.RecordBatch:
-        """One partition and no splitting of files keep the order of the rows."""
-        whole = {
-            "datafusion.execution.target_partitions": "1",
-            "datafusion.optimizer.repartition_file_scans": "false",
-        }
-        context = SessionContext(session_config(self._options | whole))
-        self._prepare(context)
+    def _written_by_tasks(self) -> pa.RecordBatch:
+        target = Path(self._target.path).absolute()
+        staging = _staging(self._query, target)
         try:
-            context.register_arrow(_ROWS, directory)
-            (counted,) = context.sql(f"COPY {_ROWS} {self._tail}").collect()
-        except Exception as error:
-            raise UserError(f"cannot write {self._tail}: {clean_message(error)}") from error
-        return counted
+            order = CopyOrder(str(staging.path), self._target.path, self._target.rest, self._options)
+            with self._start(order) as self._running:
+                for _ in self._running:
+                    raise AssertionError("a task that writes gave rows to the reader")
+                everything = self._running.reports()
+                last = max(report.key.stage for report in everything)
+                reports = [report for report in everything if report.key.stage == last and report.rows]
+                if not reports:
+                    return self._copied([], self._running.schema)
+            for report in reports:
+                self._commit(report, staging.path, target)
+        finally:
+            staging.close()
+        return pa.record_batch({"count": pa.array([sum(report.rows for report in reports)], pa.uint64())})
+
+    def _commit(self, report: TaskReport, staging: Path, target: Path) -> None:
+        """Move what one task wrote to its place, under a name that no other write uses."""
+        for index, file in enumerate(report.manifest.files):
+            source = Path(file.path)
+            _, *places, name = source.relative_to(staging).parts
+            place = target.joinpath(*places)
+            place.mkdir(parents=True, exist_ok=True)
+            suffix = name[name.index(".") :] if "." in name else ""
+            source.rename(place / f"{self._query}-{report.key.task:05d}-{index:03d}{suffix}")
+
+    def _written_here(self) -> pa.RecordBatch:
+        with self._start(None) as self._running:
+            return self._copied(self._running, self._running.schema)
+
+    def _copied(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+        """All rows, in their order, first in files of one directory; then a COPY over them."""
+        key = TaskKey(self._query, 0, 0)
+        store = LocalStore(self._query, memory_budget=0, directory=self._store_dir)
+        try:
+            sink = FileSink(key, store)
+            rows = 0
+            for batch in batches:
+                rows += batch.num_rows
+                sink.write(0, batch)
+            if rows == 0:
+                sink.write_empty(schema)
+            sink.finish()
+            context = copy_context(self._options)
+            self._prepare(context)
+            frames = store.attempt_directory(key, in_memory=False)
+            return copy_frames(context, frames, self._target.path, self._target.rest, self._target.path)
+        finally:
+            store.close()
+
+
+def _staging(query: QueryId, target: Path) -> SharedHome:
+    """A directory beside the target, so that files only have to be renamed."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot write {str(target)!r}: {error.strerror}") from error
+    if not os.access(target.parent, os.W_OK) or (target.exists() and not target.is_dir()):
+        reason = "it is a file" if target.is_file() else "no permission"
+        raise UserError(f"cannot write the directory {str(target)!r}: {reason}")
+    return SharedHome(query, target.parent)
 
 
 def _check_plain(column: str) -> None:
@@ -132,7 +198,3 @@ def _check_plain(column: str) -> None:
             f"cannot partition by {column!r}: COPY takes plain lower-case names only",
             hint="rename the column, or pass write_options=DataFrameWriteOptions(partition_by=[...])",
         )
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

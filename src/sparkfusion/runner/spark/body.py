@@ -8,20 +8,23 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 
+import pyarrow as pa
 from pyspark import TaskContext
 
 from sparkfusion.config import MIB, available_cores, machine_memory
 from sparkfusion.errors import SparkfusionError, classify
-from sparkfusion.exchange.chunks import ChunkSpool, Origin, chunks_of, failure_of, is_chunk
-from sparkfusion.exchange.sink import FileSink
+from sparkfusion.exchange.chunks import Origin, chunks_of, failure_of
+from sparkfusion.exchange.sink import FileSink, Sink
 from sparkfusion.exchange.store import BorrowedStore
 from sparkfusion.runner.spark.inputs import LostOutputError, take_rows
 from sparkfusion.runner.spark.order import SparkAnswer, SparkTask, StageOrder, ToRows
+from sparkfusion.runner.spark.receive import receive
 from sparkfusion.runner.spark.rows import key as row_key
-from sparkfusion.runner.spark.workplace import workplace
+from sparkfusion.runner.spark.workplace import Workplace, workplace
 from sparkfusion.worker.cancel import CancelToken
+from sparkfusion.worker.copy import CopySink
 from sparkfusion.worker.run_task import run_task
-from sparkfusion.worker.task import TaskReport, TaskSpec
+from sparkfusion.worker.task import TaskReport
 
 _MEMORY_SHARE = 6, 10
 
@@ -32,63 +35,82 @@ def run_on_executor(order: StageOrder, records: Iterable[bytes]) -> Iterator[byt
     An error that a retry may mend is raised, so that Spark tries again. The last attempt's error comes back as data,
     like one that cannot be mended, so that it keeps its kind and its words.
     """
-    _settle_once()
     with workplace(order) as place:
-        spool = ChunkSpool(place.directory("rows"))
-        task: SparkTask | None = None
-        for record in records:
-            if is_chunk(record):
-                spool.add(record)
-            elif task is None:
-                task = pickle.loads(pickle.loads(record)[0])
-        assert task is not None
-        attempt = _Attempt()
-        origin = Origin(task.output, task.key.task, task.key.attempt, attempt.id)
-        spec = replace(
-            task.spec(order),
-            key=replace(task.key, attempt=attempt.id),
-            memory_limit=task.memory_limit or _memory_share(),
-            spill_directory=str(place.directory("spills")),
-        )
-        store = BorrowedStore(order.memory_home, str(place.frames), task.memory_budget)
+        attempt = _Attempt(order, records, place)
+        task, origin = attempt.task, attempt.origin
         try:
-            report = _run(task, order, spec, spool, store)
+            report = attempt.run()
         except SparkfusionError as error:
             if error.retryable and attempt.tried < order.attempts and not isinstance(error, LostOutputError):
                 raise
             yield from _failure(task, order, origin, error)
             return
-        answer = SparkAnswer(task.key, attempt.id, replace(report, failed_attempts=attempt.tried - 1))
+        answer = _told(order, SparkAnswer(task.key, origin.host_attempt, report))
         if not isinstance(order.destination, ToRows):
-            yield pickle.dumps(answer)
+            yield answer
             return
         try:
-            yield from _rows(task, order.destination, origin, answer)
+            for partition, row in chunks_of(report.manifest.files, origin, task.outputs):
+                yield from _addressed(order.destination, partition, row)
+            yield from _addressed(order.destination, task.outputs, answer)
         finally:
-            store.discard(spec.key)
+            attempt.discard()
 
 
-def _run(task: SparkTask, order: StageOrder, spec: TaskSpec, spool: ChunkSpool, store: BorrowedStore) -> TaskReport:
-    try:
-        taken = take_rows(task.rows, spool)
-        spec = replace(spec, inputs=(*spec.inputs, *taken.inputs))
-        report = run_task(spec, FileSink(spec.key, store, order.compression), CancelToken())
-    except SparkfusionError:
-        raise
-    except Exception as error:
-        raise classify(error, spec.key) from error
-    return replace(report, recomputed_inputs=taken.recomputed)
+def run_for_spark(order: StageOrder, records: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
+    """Run one task inside a plan of Spark's own: its frames go to Spark, and so does every error."""
+    with workplace(order) as place:
+        report = _Attempt(order, records, place).run()
+        for file in report.manifest.files:
+            with pa.memory_map(file.path) as source, pa.ipc.open_file(source) as reader:
+                for index in range(reader.num_record_batches):
+                    yield reader.get_batch(index)
 
 
-def _rows(task: SparkTask, to: ToRows, origin: Origin, answer: SparkAnswer) -> Iterator[bytes]:
-    assert answer.report is not None
-    for partition, row in chunks_of(answer.report.manifest.files, origin, task.outputs):
-        yield from _addressed(to, partition, row)
-    yield from _addressed(to, task.outputs, pickle.dumps(answer))
+class _Attempt:
+    """One attempt at a task. Spark's own count of it is unique in its application, whatever is retried."""
+
+    def __init__(self, order: StageOrder, records: Iterable[bytes], place: Workplace) -> None:
+        _settle_once()
+        context = TaskContext.get()
+        number = int(context.taskAttemptId()) if context is not None else 0
+        self.tried = context.attemptNumber() + 1 if context is not None else 1
+        self._received = receive(records, place.directory("rows"))
+        self.task = self._received.task
+        self.origin = Origin(self.task.output, self.task.key.task, self.task.key.attempt, number)
+        self._order = order
+        in_memory = self.task.memory_budget if order.writes is None else 0
+        self._store = BorrowedStore(order.memory_home, str(place.frames), in_memory)
+        self._spec = replace(
+            self.task.spec(order),
+            key=replace(self.task.key, attempt=number),
+            memory_limit=self.task.memory_limit or _memory_share(),
+            spill_directory=str(place.directory("spills")),
+        )
+
+    def run(self) -> TaskReport:
+        try:
+            taken = take_rows(self.task.rows, self._received.chunks)
+            plan = self._received.tables.bind(self._spec.plan, self.task.tables)
+            spec = replace(self._spec, plan=plan, inputs=(*self._spec.inputs, *taken.inputs))
+            report = run_task(spec, self._sink(), CancelToken())
+        except SparkfusionError:
+            raise
+        except Exception as error:
+            raise classify(error, self._spec.key) from error
+        return replace(report, failed_attempts=self.tried - 1, recomputed_inputs=taken.recomputed)
+
+    def _sink(self) -> Sink:
+        if self._order.writes is not None:
+            return CopySink(self._spec.key, self._store, self._order.writes)
+        return FileSink(self._spec.key, self._store, self._order.compression)
+
+    def discard(self) -> None:
+        self._store.discard(self._spec.key)
 
 
 def _failure(task: SparkTask, order: StageOrder, origin: Origin, error: SparkfusionError) -> Iterator[bytes]:
-    answer = pickle.dumps(SparkAnswer(task.key, origin.host_attempt, error=error))
+    answer = _told(order, SparkAnswer(task.key, origin.host_attempt, error=error))
     if not isinstance(order.destination, ToRows):
         yield answer
         return
@@ -97,19 +119,17 @@ def _failure(task: SparkTask, order: StageOrder, origin: Origin, error: Sparkfus
     yield from _addressed(order.destination, task.outputs, answer)
 
 
+def _told(order: StageOrder, answer: SparkAnswer) -> bytes:
+    data = pickle.dumps(answer)
+    if order.news is not None:
+        order.news.add((data,))
+    return data
+
+
 def _addressed(to: ToRows, partition: int, row: bytes) -> Iterator[bytes]:
     if to.keyed:
         yield row_key(partition)
     yield row
-
-
-class _Attempt:
-    """Spark's count of this attempt: `id` is unique in the application, whatever is retried or speculated."""
-
-    def __init__(self) -> None:
-        context = TaskContext.get()
-        self.id = int(context.taskAttemptId()) if context is not None else 0
-        self.tried = context.attemptNumber() + 1 if context is not None else 1
 
 
 def _memory_share() -> int:

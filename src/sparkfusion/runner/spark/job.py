@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import pickle
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,28 +26,35 @@ from sparkfusion.runner.spark.choice import StoreChoice, choose_store
 from sparkfusion.runner.spark.inputs import LostOutputError
 from sparkfusion.runner.spark.jobs import TaggedJobs
 from sparkfusion.runner.spark.master import attempts_of, is_local
-from sparkfusion.runner.spark.order import SparkAnswer, SparkTask, StageOrder
+from sparkfusion.runner.spark.notices import Notices
+from sparkfusion.runner.spark.order import InPlace, RowInput, SparkAnswer, SparkTask, StageOrder, TableInput
 from sparkfusion.runner.spark.rows import RowPlan
 from sparkfusion.runner.spark.stores import FileStore, ShuffleStore, TaskStore
+from sparkfusion.runner.spark.tables import SparkTables
 from sparkfusion.worker.task import TaskReport
 
 
 class SparkJob(DrivenJob):
     """The driver's task host on Spark. The head runs here, over files that the tasks wrote."""
 
-    def __init__(self, job: QueryJob, spark: SparkContext) -> None:
+    def __init__(self, job: QueryJob, spark: SparkContext, tables: SparkTables) -> None:
         self._attempts = attempts_of(spark)
         super().__init__(_left_to_spark(job) if self._attempts > 1 else job, max(2, spark.defaultParallelism))
         self._spark = spark
+        self._tables = tables
         self._choice = choose_store(job.settings, spark)
         self._store = _open_store(self._choice, job, spark)
         self._jobs = TaggedJobs(spark, f"sparkfusion-{job.query}")
         self._memory_used = 0
+        self._notices = Notices(spark, self._hear)
+        self._told_lock = threading.Lock()
+        self._waiting: dict[TaskKey, HostedTask] = {}
 
     def start(self, tasks: Sequence[HostedTask]) -> None:
         if tasks[0].key.stage == HEAD:
             self.run_here(tasks[0])
-        elif tasks[0].streams:  # a job for each task: its rows go to the reader when it is done
+        elif tasks[0].streams and self._job.writes is None and not self._store.readable_at_once:
+            # a job for each task, so that its rows flow
             for task in tasks:
                 self._pool.submit(functools.partial(self._run_job, [task]))
         else:
@@ -60,52 +68,75 @@ class SparkJob(DrivenJob):
         """Attempts are named by Spark; what a lost one wrote goes when the query ends."""
 
     def release(self) -> None:
+        self._notices.close()
         self._store.close()
 
     def _run_job(self, tasks: Sequence[HostedTask]) -> None:
         """Run tasks as one Spark job and tell the driver of each; on the pool's thread, must not raise."""
-        told = 0
+        with self._told_lock:
+            self._waiting.update({task.key: task for task in tasks})
         try:
             answers = {answer.key: answer for answer in self._answers(tasks)}
-            for task in tasks:
-                told += 1
-                self._tell(task, answers.get(task.key))
-        except ChannelClosedError:
-            self._fail_all(tasks, QueryCancelledError("the reader closed the query"), streamed=True)
         except Exception as error:
-            self._fail_all(tasks, spark_error(error, [task.key for task in tasks]), streamed=told > 0)
+            failure = spark_error(error, [task.key for task in tasks])
+            for task in tasks:
+                if self._take(task.key):
+                    self._driver.failed(task.key, classify(failure, task.key), streamed=False)
+            return
+        for task in tasks:
+            if self._take(task.key):
+                self._tell(task, answers.get(task.key))
+
+    def _hear(self, answer: SparkAnswer) -> None:
+        """A task is done, its job is not. Called on Spark's thread: whatever may wait goes to the pool."""
+        task = self._waiting.get(answer.key)
+        if task is None:
+            return
+        if answer.report is not None and not self._store.readable_at_once:
+            self._driver.announce(_under_key(answer.report, task.key))
+        elif self._take(task.key):
+            self._pool.submit(functools.partial(self._tell, task, answer))
+
+    def _take(self, key: TaskKey) -> bool:
+        """Whether the driver has still to be told of this task; the caller does it."""
+        with self._told_lock:
+            return self._waiting.pop(key, None) is not None
 
     def _answers(self, tasks: Sequence[HostedTask]) -> list[SparkAnswer]:
-        order = self._order(tasks)
-        records, pieces = [], []
-        for task in tasks:
-            rows, found = self._store.rows_of(task)
-            made = self._spark_task(task, len(tasks))
-            records.append(pickle.dumps(replace(made, rows=rows, inputs=() if rows else task.inputs)))
-            pieces.append(found)
-        plan = RowPlan(self._spark, records, pieces)
+        work = functools.partial(run_on_executor, self._order(tasks))
         with self._jobs.under_way(f"sparkfusion query {self._job.query}, stage {tasks[0].key.stage}"):
-            return self._store.run(plan, functools.partial(run_on_executor, order), tasks)
+            records, pieces = [], []
+            for task, found in zip(tasks, self._tables.inputs([task.plan for task in tasks]), strict=True):
+                rows, from_tasks = self._store.rows_of(task)
+                records.append(pickle.dumps(self._spark_task(task, rows, found.tables, len(tasks))))
+                pieces.append([*from_tasks, *found.pieces])
+            return self._store.run(RowPlan(self._spark, records, pieces), work, tasks)
 
     def _order(self, tasks: Sequence[HostedTask]) -> StageOrder:
         left = self._memory_left()
+        writes = self._job.writes if tasks[0].streams else None
         return StageOrder(
             options=self._job.options,
-            destination=self._store.destination(tasks),
+            destination=self._store.destination(tasks) if writes is None else InPlace(),
             attempts=self._attempts,
             home=self._store.home,
             memory_home=self._store.memory_home if left else "",
             compression=self._job.settings.compression(leaves_machine=self._choice.kind != "local"),
+            writes=writes,
+            news=self._notices.sender,
         )
 
-    def _spark_task(self, task: HostedTask, siblings: int) -> SparkTask:
+    def _spark_task(
+        self, task: HostedTask, rows: tuple[RowInput, ...], tables: tuple[TableInput, ...], siblings: int
+    ) -> SparkTask:
         return SparkTask(
             key=task.key,
             plan=task.plan,
             output=self._job.graph.stage(task.key.stage).output,
             outputs=task.outputs,
-            inputs=(),
-            rows=(),
+            inputs=() if rows else task.inputs,
+            rows=rows,
+            tables=tables,
             memory_limit=task_memory(self._job, alone=False) if is_local(self._spark) else self._chosen_memory(),
             memory_budget=self._memory_left() // siblings,
         )
@@ -118,20 +149,31 @@ class SparkJob(DrivenJob):
         return max(0, self._job.settings.resolved_store_memory() - self._memory_used)
 
     def _tell(self, task: HostedTask, answer: SparkAnswer | None) -> None:
-        if answer is None:
-            raise InternalError("Spark gave no answer for a task", where=task.key)
-        if answer.error is not None:
-            if isinstance(answer.error, LostOutputError):
-                self._driver.lost(answer.error.stage, answer.error.task, answer.error.attempt)
-            answer.error.where = task.key  # Spark counts attempts over all its tasks
-            self._driver.failed(task.key, answer.error, streamed=False)
-            return
-        assert answer.report is not None
-        report = _under_key(answer.report, task.key)
-        self._memory_used += _bytes_in_memory(report)
-        if task.streams:
-            self._pass_on(report)
-        self._driver.succeeded(report)
+        """Tell the driver how a task ended; on a thread of the pool, must not raise."""
+        streamed = False
+        try:
+            if answer is None:
+                raise InternalError("Spark gave no answer for a task")
+            if answer.error is not None:
+                self._tell_error(task, answer.error)
+                return
+            assert answer.report is not None
+            report = _under_key(answer.report, task.key)
+            self._memory_used += _bytes_in_memory(report)
+            if task.streams and self._job.writes is None:
+                streamed = True
+                self._pass_on(report)
+            self._driver.succeeded(report)
+        except ChannelClosedError:
+            self._driver.failed(task.key, QueryCancelledError("the reader closed the query"), streamed=True)
+        except Exception as error:
+            self._driver.failed(task.key, classify(error, task.key), streamed=streamed)
+
+    def _tell_error(self, task: HostedTask, error: SparkfusionError) -> None:
+        if isinstance(error, LostOutputError):
+            self._driver.lost(error.stage, error.task, error.attempt)
+        error.where = task.key  # Spark counts attempts over all its tasks
+        self._driver.failed(task.key, error, streamed=False)
 
     def _pass_on(self, report: TaskReport) -> None:
         """Give a finished task's rows to the reader; nobody else reads its files."""
@@ -140,10 +182,6 @@ class SparkJob(DrivenJob):
                 for index in range(reader.num_record_batches):
                     self._channel.put(reader.get_batch(index))
             Path(file.path).unlink()
-
-    def _fail_all(self, tasks: Sequence[HostedTask], error: SparkfusionError, *, streamed: bool) -> None:
-        for task in tasks:
-            self._driver.failed(task.key, classify(error, task.key), streamed=streamed and task.streams)
 
 
 def _open_store(choice: StoreChoice, job: QueryJob, spark: SparkContext) -> TaskStore:

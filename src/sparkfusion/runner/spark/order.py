@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pyspark.accumulators import Accumulator
+
 from sparkfusion.errors import SparkfusionError
 from sparkfusion.ids import ExchangeId, StageId, TaskKey
+from sparkfusion.plan.tables import TableId
+from sparkfusion.worker.copy import CopyOrder
 from sparkfusion.worker.task import TaskInput, TaskReport, TaskSpec
+
+_TABLE_MARK = b"SFtable"
 
 
 @dataclass(frozen=True)
@@ -24,7 +30,12 @@ class ToRows:
     keyed: bool
 
 
-Destination = ToFiles | ToRows
+@dataclass(frozen=True)
+class InPlace:
+    """Frames stay in the task's own workplace: it makes something else of them."""
+
+
+Destination = ToFiles | ToRows | InPlace
 
 
 @dataclass(frozen=True)
@@ -35,6 +46,8 @@ class StageOrder:
         attempts: how often Spark tries a task.
         home: a directory of the query that this machine's driver removes; empty where executors are elsewhere.
         memory_home: the same, in memory-backed storage.
+        writes: tasks write their rows out to files of the user's.
+        news: where answers go as well, so that the driver has them before the job ends.
     """
 
     options: Mapping[str, str]
@@ -43,6 +56,8 @@ class StageOrder:
     home: str
     memory_home: str
     compression: str
+    writes: CopyOrder | None = None
+    news: Accumulator[tuple[bytes, ...]] | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +82,24 @@ class RowInput:
 
 
 @dataclass(frozen=True)
+class TableInput:
+    """Parts of a registered DataFrame; its rows come as record-batch messages of this schema, each after its mark."""
+
+    table: TableId
+    parts: tuple[int, ...]
+    schema: bytes
+
+
+def table_mark(table: TableId) -> bytes:
+    return _TABLE_MARK + str(table).encode()
+
+
+def marked_table(record: bytes) -> TableId | None:
+    """The table whose rows follow the record; None if the record is a task."""
+    return int(record.removeprefix(_TABLE_MARK)) if record.startswith(_TABLE_MARK) else None
+
+
+@dataclass(frozen=True)
 class SparkTask:
     """One task. `memory_limit` 0: the executor's machine decides."""
 
@@ -76,6 +109,7 @@ class SparkTask:
     outputs: int
     inputs: tuple[TaskInput, ...]
     rows: tuple[RowInput, ...]
+    tables: tuple[TableInput, ...]
     memory_limit: int
     memory_budget: int
 

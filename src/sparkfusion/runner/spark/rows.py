@@ -16,6 +16,7 @@ from typing import Any
 
 from pyspark import RDD, SparkContext
 from pyspark.serializers import NoOpSerializer
+from pyspark.sql import DataFrame, SparkSession
 
 JavaRows = Any
 """A JavaRDD of byte arrays."""
@@ -71,6 +72,10 @@ class RowPlan:
         inline = [pickle.dumps([self._records[task]]) for task in order]
         return _python(self._spark, self._side_by_side(sorted(partitions)), function, inline)
 
+    def rows(self) -> JavaRows:
+        """What each task reads, its record among it."""
+        return self._each_its_own() if any(self._pieces) else self._own()
+
     def _own(self) -> JavaRows:
         """Partition i holds record i, pickled inside a list as PySpark does it."""
         return self._spark.parallelize(self._records, len(self._records))._jrdd
@@ -78,9 +83,7 @@ class RowPlan:
     def _same_for_all(self) -> JavaRows:
         """Every task reads the same: the product with one partition, so a record comes before each row."""
         common = _union([_only(self._spark, piece.rows, piece.partitions) for piece in self._pieces[0]]).coalesce(1)
-        product = self._own().cartesian(common)
-        java: Any = _class(self._spark, "org.apache.spark.api.java.JavaRDD")
-        return java.fromRDD(product.rdd(), product.classTag())
+        return _product(self._spark, self._own(), common)
 
     def _side_by_side(self, partitions: list[int]) -> JavaRows:
         """Task i reads partition p(i) of every shuffle: Spark puts equally partitioned inputs together itself."""
@@ -112,6 +115,11 @@ def _aligned(pieces: Sequence[Sequence[Piece]]) -> list[int] | None:
     return found if len(set(found)) == len(found) else None
 
 
+def marked(spark: SparkContext, mark: bytes, rows: JavaRows) -> JavaRows:
+    """The same rows, each after a record (pickled inside a list) that says what it is."""
+    return _product(spark, spark.parallelize([mark], 1)._jrdd, rows)
+
+
 def shuffle(spark: SparkContext, keyed: JavaRows, partitions: int) -> Shuffled:
     """Send rows to partitions. `keyed` alternates between `key(partition)` and the row itself."""
     jvm: Any = spark._jvm
@@ -129,6 +137,13 @@ def collect(spark: SparkContext, rows: JavaRows, partition: int | None = None) -
     if partition is not None:
         rows = _only(spark, rows, (partition,))
     return RDD(rows, spark, NoOpSerializer()).collect()
+
+
+def as_dataset(session: SparkSession, rows: JavaRows) -> DataFrame:
+    """The rows as a DataFrame of one binary column, with the same partitions."""
+    java: Any = session._jsparkSession
+    encoders = _class(session.sparkContext, "org.apache.spark.sql.Encoders")
+    return DataFrame(java.createDataset(rows.rdd(), encoders.BINARY()).toDF(), session)
 
 
 def forget(spark: SparkContext, shuffled: Shuffled) -> None:
@@ -157,6 +172,13 @@ def _run_with_record(
 def _before(record: bytes, rows: Iterable[bytes]) -> Iterator[bytes]:
     yield record
     yield from rows
+
+
+def _product(spark: SparkContext, left: JavaRows, right: JavaRows) -> JavaRows:
+    """Each row of the one, followed by a row of the other; a Python worker gets the two one after the other."""
+    product = left.cartesian(right)
+    java: Any = _class(spark, "org.apache.spark.api.java.JavaRDD")
+    return java.fromRDD(product.rdd(), product.classTag())
 
 
 def _values(spark: SparkContext, pairs: Any) -> JavaRows:

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import weakref
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark import SparkContext
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from sparkfusion.config import Settings
 from sparkfusion.errors import UserError
-from sparkfusion.runner.base import QueryJob, RunningJob
+from sparkfusion.runner.base import HostTable, QueryJob, RunningJob
+from sparkfusion.runner.spark.casts import for_spark
+from sparkfusion.runner.spark.choice import choose_store
 from sparkfusion.runner.spark.environment import check_executors
 from sparkfusion.runner.spark.job import SparkJob
+from sparkfusion.runner.spark.lineage import lineage
+from sparkfusion.runner.spark.master import is_local
+from sparkfusion.runner.spark.tables import SparkTables
+from sparkfusion.runner.spark.types import spark_arrow_schema, spark_schema
 
 
 class SparkRunner:
@@ -24,6 +33,7 @@ class SparkRunner:
         self._context: SparkContext = self._session.sparkContext
         self._owned = owned
         self._jobs: weakref.WeakSet[SparkJob] = weakref.WeakSet()
+        self._tables = SparkTables(self._session)
         try:
             check_executors(self._context)
         except BaseException:
@@ -35,10 +45,29 @@ class SparkRunner:
         return self._context.defaultParallelism
 
     def start(self, job: QueryJob) -> RunningJob:
-        running = SparkJob(job, self._context)
+        running = SparkJob(job, self._context, self._tables)
         self._jobs.add(running)
         running.begin()
         return running
+
+    def adopt(self, source: object) -> HostTable:
+        return self._tables.adopt(source)
+
+    def to_spark(self, job: QueryJob, schema: pa.Schema) -> DataFrame:
+        """A DataFrame that Spark computes when it is asked for its rows."""
+        return lineage(job, self._session, self._tables, schema)
+
+    def from_rows(self, rows: pa.Table) -> DataFrame:
+        """A DataFrame of rows that are here."""
+        target = spark_arrow_schema(rows.schema)
+        batches = [for_spark(batch, target) for batch in rows.to_batches()]
+        return self._session.createDataFrame(pa.Table.from_batches(batches, target), spark_schema(rows.schema))
+
+    def reaches(self, directory: Path) -> bool:
+        return is_local(self._context)
+
+    def describe(self, settings: Settings) -> str:
+        return f"on Spark {self._context.master}, {choose_store(settings, self._context)}"
 
     def close(self) -> None:
         for job in list(self._jobs):

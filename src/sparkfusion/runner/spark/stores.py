@@ -8,22 +8,23 @@ import tempfile
 import threading
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pyspark import SparkContext
 
 from sparkfusion.exchange.chunks import ChunkSpool, Origin, is_chunk
+from sparkfusion.exchange.home import SharedHome
 from sparkfusion.exchange.manifest import Manifest
 from sparkfusion.exchange.store import SHARED_MEMORY
-from sparkfusion.ids import ExchangeId, QueryId, StageId
-from sparkfusion.plan.stage import ExchangeKind, StageGraph
+from sparkfusion.ids import QueryId, StageId
+from sparkfusion.plan.stage import StageGraph
 from sparkfusion.runner.drive import HostedTask
-from sparkfusion.runner.spark.home import SharedHome
 from sparkfusion.runner.spark.master import is_local
 from sparkfusion.runner.spark.order import Destination, RowInput, Source, SparkAnswer, ToFiles, ToRows
 from sparkfusion.runner.spark.rows import Piece, RowPlan, Shuffled, TaskFunction, collect, forget, shuffle
+from sparkfusion.runner.spark.wiring import Output, wire
 
 
 class TaskStore(ABC):
@@ -35,6 +36,8 @@ class TaskStore(ABC):
 
     home: str
     memory_home: str
+    readable_at_once: bool
+    """Whether a task's output can be read when the task is done, or only when its whole job is."""
 
     @abstractmethod
     def destination(self, tasks: Sequence[HostedTask]) -> Destination:
@@ -55,6 +58,8 @@ class TaskStore(ABC):
 
 class FileStore(TaskStore):
     """Frames in files that every task reads where they are: on this machine, or in a directory that all share."""
+
+    readable_at_once = True
 
     def __init__(self, spark: SparkContext, query: QueryId, directory: str, *, in_memory: bool) -> None:
         self._spark = spark
@@ -83,15 +88,6 @@ class FileStore(TaskStore):
             self._memory.close()
 
 
-@dataclass(frozen=True)
-class _Output:
-    """Where Spark has the output of one committed task."""
-
-    shuffled: Shuffled
-    attempt: int
-    host_attempt: int
-
-
 class ShuffleStore(TaskStore):
     """Frames ride in Spark's own shuffle, which keeps them on the executors and makes lost ones again.
 
@@ -99,51 +95,39 @@ class ShuffleStore(TaskStore):
     reads (the head's inputs, rows for the reader) comes with the answers and is written to files here.
     """
 
+    readable_at_once = False
+
     def __init__(self, spark: SparkContext, query: QueryId, graph: StageGraph) -> None:
         self._spark = spark
         self._graph = graph
         self._files = FileStore(spark, query, "", in_memory=is_local(spark))
         self.home, self.memory_home = self._files.home, self._files.memory_home
         self._lock = threading.Lock()
-        self._outputs: dict[StageId, dict[int, _Output]] = defaultdict(dict)
+        self._outputs: dict[StageId, dict[int, Output]] = defaultdict(dict)
         self._shuffles: list[Shuffled] = []
 
     def destination(self, tasks: Sequence[HostedTask]) -> Destination:
         return ToRows(keyed=not self._read_here(tasks[0].key.stage))
 
     def rows_of(self, task: HostedTask) -> tuple[tuple[RowInput, ...], list[Piece]]:
-        groups: dict[ExchangeId, list[int]] = defaultdict(list)
-        for each in task.inputs:
-            groups[each.exchange].append(each.group)
-        inputs, pieces = [], []
-        for exchange_id, wanted in groups.items():
-            exchange = self._graph.exchange(exchange_id)
-            shuffled = exchange.kind is ExchangeKind.SHUFFLE
-            with self._lock:
-                outputs = {t: o for t, o in self._outputs[exchange.producer].items() if shuffled or t in wanted}
-            sources = tuple(Source(t, o.attempt, o.host_attempt) for t, o in sorted(outputs.items()))
-            repeatable = self._graph.stage(exchange.producer).deterministic
-            inputs.append(
-                RowInput(exchange_id, exchange.producer, shuffled, repeatable, tuple(sorted(wanted)), sources)
-            )
-            read = tuple(sorted(wanted)) if shuffled else (0,)
-            pieces += [Piece(source, read) for source in _distinct(o.shuffled for o in outputs.values())]
-        return tuple(inputs), pieces
+        with self._lock:
+            return wire(self._graph, ((i.exchange, i.group) for i in task.inputs), self._outputs.__getitem__)
 
     def run(self, plan: RowPlan, function: TaskFunction, tasks: Sequence[HostedTask]) -> list[SparkAnswer]:
         stage, outputs = tasks[0].key.stage, tasks[0].outputs
         made = plan.run(function)
         if self._read_here(stage):
-            return self._written_here(collect(self._spark, made))
+            return self._with_files_here(collect(self._spark, made))
         shuffled = shuffle(self._spark, made, outputs + 1)
         with self._lock:
             self._shuffles.append(shuffled)
         answers: list[SparkAnswer] = [pickle.loads(a) for a in collect(self._spark, shuffled.rows, partition=outputs)]
         with self._lock:
             for answer in answers:
-                known = self._outputs[stage].get(answer.key.task)
-                if answer.report is not None and (known is None or known.attempt <= answer.key.attempt):
-                    self._outputs[stage][answer.key.task] = _Output(shuffled, answer.key.attempt, answer.host_attempt)
+                source = Source(answer.key.task, answer.key.attempt, answer.host_attempt)
+                known = self._outputs[stage].get(source.task)
+                if answer.report is not None and (known is None or known.source.attempt <= source.attempt):
+                    self._outputs[stage][source.task] = Output(shuffled, source)
         return answers
 
     def close(self) -> None:
@@ -157,7 +141,7 @@ class ShuffleStore(TaskStore):
     def _read_here(self, stage: StageId) -> bool:
         return self._graph.stage(stage).output in self._graph.head.inputs
 
-    def _written_here(self, rows: list[bytes]) -> list[SparkAnswer]:
+    def _with_files_here(self, rows: list[bytes]) -> list[SparkAnswer]:
         spool = ChunkSpool(Path(tempfile.mkdtemp(dir=self._files.directory)))
         answers: list[SparkAnswer] = []
         for row in rows:
@@ -165,17 +149,14 @@ class ShuffleStore(TaskStore):
                 spool.add(row)
             else:
                 answers.append(pickle.loads(row))
-        return [self._with_files_here(answer, spool) for answer in answers]
+        return [self._moved_here(answer, spool) for answer in answers]
 
-    def _with_files_here(self, answer: SparkAnswer, spool: ChunkSpool) -> SparkAnswer:
-        if answer.report is None:
-            return answer
+    def _moved_here(self, answer: SparkAnswer, spool: ChunkSpool) -> SparkAnswer:
         output = self._graph.stage(answer.key.stage).output
-        here = spool.files(Origin(output, answer.key.task, answer.key.attempt, answer.host_attempt), 0)
+        origin = Origin(output, answer.key.task, answer.key.attempt, answer.host_attempt)
+        if answer.report is None or not spool.has(origin):  # tasks that write files send no rows
+            return answer
+        here = spool.files(origin, 0)
         files = answer.report.manifest.files
         moved = [replace(file, path=at.path) for file, at in zip(files, here, strict=True)]
         return replace(answer, report=replace(answer.report, manifest=Manifest(answer.key, tuple(moved))))
-
-
-def _distinct(shuffles: Iterable[Shuffled]) -> list[Shuffled]:
-    return list({each.shuffle_id: each for each in shuffles}.values())

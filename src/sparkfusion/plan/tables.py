@@ -1,0 +1,103 @@
+"""Tables whose rows the runner brings: scans of files that do not exist, and how real ones are put in their place.
+
+DataFusion plans such a table as a listing of Arrow files, one for each part; the runner decides what a part is. Their
+paths are placeholders in a plan that travels, like those of exchange sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from sparkfusion.plan.sources import SourceFile, object_path
+from sparkfusion.plan.wire import PlanNode, decode, encode, kind, walk
+from sparkfusion.plan.wire import wire_pb2 as pb
+
+TableId = int
+_PREFIX = "sparkfusion-table/"
+
+
+@dataclass(frozen=True)
+class TableRead:
+    """What a plan reads of a table. `columns` are those that it may look at; the others need no values."""
+
+    table: TableId
+    parts: tuple[int, ...]
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TableHint:
+    """What plans say of a table: its name, and about how large one part is."""
+
+    name: str
+    part_bytes: int
+
+
+def mark_tables(root: PlanNode, home: str, hints: Mapping[TableId, TableHint]) -> bool:
+    """Turn scans of files below `home`, named `<table>/<part>`, into placeholders, in place. Whether there were any."""
+    prefix = object_path(home).rstrip("/") + "/"
+    found = False
+    for node in walk(root):
+        for file in _files(node):
+            if file.path.startswith(prefix):
+                table, part = file.path.removeprefix(prefix).split("/")
+                hint, number = hints[int(table)], int(part.split(".")[0])
+                file.path = f"{_PREFIX}{table}/{number}/{hint.name.replace('/', '_')} part {number}"
+                file.size = hint.part_bytes
+                file.ClearField("range")
+                found = True
+    return found
+
+
+def tables_read(node: PlanNode) -> tuple[TableRead, ...]:
+    """Every table that the plan reads, each once."""
+    parts: dict[TableId, dict[int, None]] = {}
+    columns: dict[TableId, dict[str, None]] = {}
+    for each in walk(node):
+        for file in _files(each):
+            if file.path.startswith(_PREFIX):
+                table, part = _parse(file.path)
+                parts.setdefault(table, {})[part] = None
+                columns.setdefault(table, {}).update(dict.fromkeys(_columns(each.arrow_scan.base_conf)))
+    return tuple(TableRead(table, tuple(parts[table]), tuple(columns[table])) for table in parts)
+
+
+def bind_tables(plan: bytes, file_of: Callable[[TableId, int], SourceFile | None]) -> bytes:
+    """Replace the placeholders of every part by its file, or by nothing."""
+    root = decode(plan)
+    for node in walk(root):
+        if kind(node) != "arrow_scan":
+            continue
+        for group in node.arrow_scan.base_conf.file_groups:
+            kept = [_bound(file, file_of) for file in group.files]
+            del group.files[:]
+            group.files.extend(file for file in kept if file is not None)
+    return encode(root)
+
+
+def _bound(file: pb.PartitionedFile, file_of: Callable[[TableId, int], SourceFile | None]) -> pb.PartitionedFile | None:
+    if not file.path.startswith(_PREFIX):
+        return pb.PartitionedFile.FromString(file.SerializeToString())
+    found = file_of(*_parse(file.path))
+    return None if found is None else pb.PartitionedFile(path=object_path(found.path), size=found.size)
+
+
+def _columns(conf: pb.FileScanConf) -> list[str]:
+    """Columns named anywhere in the scan's projection. Expressions stay encoded, so a name is looked for in the bytes:
+    a column too many costs time, nothing else."""
+    names = [column.name for column in pb.Schema.FromString(conf.schema).columns]
+    if not conf.projection_exprs:
+        return [names[index] for index in conf.projection] or names
+    return [name for name in names if name.encode() in conf.projection_exprs]
+
+
+def _files(node: PlanNode) -> list[pb.PartitionedFile]:
+    if kind(node) != "arrow_scan":
+        return []
+    return [file for group in node.arrow_scan.base_conf.file_groups for file in group.files]
+
+
+def _parse(path: str) -> tuple[TableId, int]:
+    table, part, _ = path.removeprefix(_PREFIX).split("/")
+    return int(table), int(part)

@@ -1,0 +1,100 @@
+"""An answer as a Spark DataFrame: the whole stage graph as one lineage of Spark's, run by Spark when somebody asks.
+
+No coordinator watches this: stages are computed and recomputed by Spark alone, frames ride in its shuffle. So it is
+only for queries whose stages give the same rows again.
+"""
+
+from __future__ import annotations
+
+import functools
+import pickle
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from sparkfusion.ids import StageId, TaskKey
+from sparkfusion.plan.isolate import isolate
+from sparkfusion.plan.stage import Stage
+from sparkfusion.runner.base import QueryJob
+from sparkfusion.runner.spark.body import run_for_spark, run_on_executor
+from sparkfusion.runner.spark.casts import for_spark
+from sparkfusion.runner.spark.master import attempts_of
+from sparkfusion.runner.spark.order import Source, SparkTask, StageOrder, ToRows
+from sparkfusion.runner.spark.rows import RowPlan, as_dataset, shuffle
+from sparkfusion.runner.spark.tables import SparkTables
+from sparkfusion.runner.spark.types import spark_arrow_schema, spark_schema
+from sparkfusion.runner.spark.wiring import Output, wire
+
+
+def lineage(job: QueryJob, session: SparkSession, tables: SparkTables, schema: pa.Schema) -> DataFrame:
+    """A DataFrame of that schema over the last stage of a query whose head only passes rows on. Nothing runs yet."""
+    target = spark_arrow_schema(schema)
+    rows = _Lineage(job, session, tables).last_rows()
+    order = _order(job, session, keyed=False)
+    work = functools.partial(_batches, order, target)
+    return as_dataset(session, rows).mapInArrow(work, spark_schema(schema))
+
+
+class _Lineage:
+    """Builds the lineage stage by stage, producers first."""
+
+    def __init__(self, job: QueryJob, session: SparkSession, tables: SparkTables) -> None:
+        self._job = job
+        self._graph = job.graph
+        self._session = session
+        self._spark = session.sparkContext
+        self._tables = tables
+        self._outputs: dict[StageId, dict[int, Output]] = {}
+
+    def last_rows(self) -> Any:
+        """What each task of the last stage reads."""
+        *before, last = self._graph.stages
+        for stage in before:
+            partitions = self._graph.exchange(stage.output).partitions
+            work = functools.partial(run_on_executor, _order(self._job, self._session, keyed=True))
+            shuffled = shuffle(self._spark, self._plan(stage, partitions).run(work), partitions + 1)
+            tasks = range(stage.task_count)
+            self._outputs[stage.id] = {task: Output(shuffled, Source(task, attempt=0)) for task in tasks}
+        return self._plan(last, 1).rows()
+
+    def _plan(self, stage: Stage, partitions: int) -> RowPlan:
+        tasks = [isolate(stage, (partition,)) for partition in range(stage.task_count)]
+        records, pieces = [], []
+        tables = self._tables.inputs([task.plan for task in tasks])
+        for number, (task, found) in enumerate(zip(tasks, tables, strict=True)):
+            inputs, from_tasks = wire(self._graph, task.groups, self._outputs.__getitem__)
+            made = SparkTask(
+                key=TaskKey(self._job.query, stage.id, number),
+                plan=task.plan,
+                output=stage.output,
+                outputs=partitions,
+                inputs=(),
+                rows=inputs,
+                tables=found.tables,
+                memory_limit=self._job.settings.integer("task_memory_bytes"),
+                memory_budget=0,
+            )
+            records.append(pickle.dumps(made))
+            pieces.append([*from_tasks, *found.pieces])
+        return RowPlan(self._spark, records, pieces)
+
+
+def _order(job: QueryJob, session: SparkSession, *, keyed: bool) -> StageOrder:
+    """No directory of the driver: the DataFrame may live longer than the session that made it."""
+    return StageOrder(
+        options=job.options,
+        destination=ToRows(keyed),
+        attempts=attempts_of(session.sparkContext),
+        home="",
+        memory_home="",
+        compression=job.settings.compression(leaves_machine=True),
+    )
+
+
+def _batches(order: StageOrder, target: pa.Schema, incoming: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """On the executor: records and rows come as binary values, the task's frames leave as Spark's Arrow types."""
+    records = (value for batch in incoming for value in batch.column(0).to_pylist())
+    for frame in run_for_spark(order, records):
+        yield for_spark(frame, target)

@@ -1,0 +1,50 @@
+"""News of finished tasks while their Spark job still runs: for progress, for prompt errors, for rows that flow.
+
+A job gives its results when its last task is done. An accumulator's updates reach the driver with each task. They are
+only news: what a job returned stays the truth.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.accumulators import Accumulator, AccumulatorParam, _accumulatorRegistry
+
+from sparkfusion.runner.spark.order import SparkAnswer
+
+Hear = Callable[[SparkAnswer], None]
+
+
+class Notices:
+    """One query's news. `hear` is called on Spark's own thread, and Spark waits for it: it must return at once."""
+
+    def __init__(self, spark: SparkContext, hear: Hear) -> None:
+        self.sender: Accumulator[tuple[bytes, ...]] = spark.accumulator((), _Listening(hear))
+
+    def close(self) -> None:
+        """PySpark keeps every accumulator for as long as the process lives."""
+        _accumulatorRegistry.pop(self.sender.aid, None)
+
+
+class _Listening(AccumulatorParam[Any]):
+    """On the executor it collects; on the driver it hands on. What travels is the executor's kind."""
+
+    def __init__(self, hear: Hear | None = None) -> None:
+        self._hear = hear
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _Listening, ()
+
+    def zero(self, value: Any) -> Any:
+        del value
+        return ()
+
+    def addInPlace(self, value1: Any, value2: Any) -> Any:  # noqa: N802
+        if self._hear is None:
+            return (*value1, *value2)
+        for answer in value2:
+            self._hear(pickle.loads(answer))
+        return ()

@@ -1,0 +1,57 @@
+"""Rows of registered DataFrames on an executor: from Spark's Arrow messages to files that a task's plan scans."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from sparkfusion.exchange.frames import FrameFileWriter, write_options
+from sparkfusion.plan.sources import SourceFile
+from sparkfusion.plan.tables import TableId, bind_tables
+from sparkfusion.runner.spark.order import TableInput
+
+
+class TableSpool:
+    """The messages of one task, below a directory that the caller removes.
+
+    Messages may come before the task's record, which has the schema, so they are written as they are and read then.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._sizes: dict[TableId, list[int]] = defaultdict(list)
+
+    def add(self, table: TableId, message: bytes) -> None:
+        with open(self._raw(table), "ab") as target:
+            target.write(message)
+        self._sizes[table].append(len(message))
+
+    def bind(self, plan: bytes, tables: Sequence[TableInput]) -> bytes:
+        """The plan over the rows that came. All rows of a table stand for its first part, the others are empty."""
+        if not tables:
+            return plan
+        files = {each.table: (each.parts[0], self._file(each)) for each in tables}
+
+        def file_of(table: TableId, part: int) -> SourceFile | None:
+            first, file = files[table]
+            return file if part == first else None
+
+        return bind_tables(plan, file_of)
+
+    def _file(self, table: TableInput) -> SourceFile | None:
+        if not self._sizes[table.table]:
+            return None
+        schema = pa.ipc.read_schema(pa.py_buffer(table.schema))
+        writer = FrameFileWriter(self._directory / f"table-{table.table}.arrow", schema, write_options("none"))
+        with open(self._raw(table.table), "rb") as source:
+            for size in self._sizes[table.table]:
+                writer.write(pa.ipc.read_record_batch(pa.py_buffer(source.read(size)), schema))
+        written = writer.close()
+        self._raw(table.table).unlink()
+        return SourceFile(str(writer.path), written)
+
+    def _raw(self, table: TableId) -> Path:
+        return self._directory / f"table-{table}.messages"

@@ -1,0 +1,144 @@
+"""Spark DataFrames as tables: their partitions go to the leaf tasks as Arrow, without passing the driver."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import ParseException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructField
+
+from sparkfusion.errors import UserError
+from sparkfusion.plan.tables import TableId, TableRead, tables_read
+from sparkfusion.plan.wire import decode
+from sparkfusion.runner.base import HostTable
+from sparkfusion.runner.spark.order import TableInput, table_mark
+from sparkfusion.runner.spark.rows import Piece, marked
+from sparkfusion.runner.spark.types import arrow_schema
+
+_LARGE_TYPES = "spark.sql.execution.arrow.useLargeVarTypes"
+_TIME_ZONE = "spark.sql.session.timeZone"
+_LARGEST_GUESS = 1 << 40
+_FEWEST_PARTS = 16
+
+
+@dataclass(frozen=True)
+class TableInputs:
+    """What one task reads of registered tables, and where Spark finds the rows."""
+
+    tables: tuple[TableInput, ...] = ()
+    pieces: tuple[Piece, ...] = ()
+
+
+class SparkTables:
+    """The DataFrames that a session has registered. Safe to use from several threads."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        self._numbers = itertools.count()
+        self._lock = threading.Lock()
+        self._frames: dict[TableId, tuple[DataFrame, HostTable]] = {}
+
+    def adopt(self, source: object) -> HostTable:
+        frame = self._session.table(source) if isinstance(source, str) else source
+        if not isinstance(frame, DataFrame):
+            kind = f"{type(source).__module__}.{type(source).__qualname__}"
+            raise UserError(
+                f"cannot register a {kind} as a Spark table", hint="pass a Spark DataFrame or a table's name"
+            )
+        if frame.sparkSession.sparkContext is not self._session.sparkContext:
+            raise UserError("the DataFrame belongs to another Spark application")
+        if frame.isStreaming:
+            raise UserError(
+                "a streaming DataFrame has no end, so no query over it has", hint="register a batch DataFrame"
+            )
+        parts = max(_FEWEST_PARTS, 4 * self._session.sparkContext.defaultParallelism)
+        table = HostTable(next(self._numbers), self._schema_of(frame), _size_guess(frame), parts)
+        with self._lock:
+            self._frames[table.id] = (frame, table)
+        return table
+
+    def inputs(self, plans: Sequence[bytes]) -> list[TableInputs]:
+        """What each task of a stage reads of registered tables."""
+        with self._lock:
+            if not self._frames:
+                return [TableInputs() for _ in plans]
+        reads = [tables_read(decode(plan)) for plan in plans]
+        columns: dict[TableId, set[str]] = defaultdict(set)
+        for read in itertools.chain.from_iterable(reads):
+            columns[read.table].update(read.columns)
+        rows = {table: self._rows(table, wanted) for table, wanted in columns.items()}
+        return [self._inputs_of(each, rows) for each in reads]
+
+    def _inputs_of(self, reads: Sequence[TableRead], rows: Mapping[TableId, Any]) -> TableInputs:
+        inputs, pieces = [], []
+        for read in reads:
+            _, table = self._frames[read.table]
+            inputs.append(TableInput(read.table, read.parts, table.schema.serialize().to_pybytes()))
+            piece = _piece(rows[read.table], read.parts, table.parts)
+            pieces += [piece] if piece is not None else []
+        return TableInputs(tuple(inputs), tuple(pieces))
+
+    def _rows(self, number: TableId, wanted: set[str]) -> Any:
+        """The table's rows for one stage: record-batch messages, each after a mark that names the table.
+
+        Columns that nobody looks at are NULL, so Spark does not even read them. With adaptive execution Spark runs
+        the DataFrame's own stages now, under the caller's job tag.
+        """
+        frame, table = self._frames[number]
+        if self._schema_of(frame) != table.schema:
+            raise UserError(
+                "a setting of the Spark session changed how a registered DataFrame comes as Arrow",
+                hint=f"set {_TIME_ZONE} and {_LARGE_TYPES} back, or register the DataFrame again",
+            )
+        columns = [_column(field, needed=field.name in wanted) for field in frame.schema.fields]
+        batches = frame.select(columns)._jdf.toArrowBatchRdd().toJavaRDD()
+        return marked(self._session.sparkContext, table_mark(number), batches)
+
+    def _schema_of(self, frame: DataFrame) -> Any:
+        conf = self._session.conf
+        large = str(conf.get(_LARGE_TYPES, "false")).lower() == "true"
+        try:
+            schema = frame.schema
+        except ParseException as error:
+            hint = "cast the column to a type that PySpark knows; timestamps of nanoseconds to timestamp"
+            raise UserError(f"PySpark cannot read the DataFrame's schema: {error}", hint=hint) from error
+        found = arrow_schema(schema, str(conf.get(_TIME_ZONE)), large_types=large)
+        return pa.schema([field.with_nullable(True) for field in found])  # columns that nobody reads come as NULL
+
+
+def _piece(rows: Any, wanted: Sequence[int], parts: int) -> Piece | None:
+    """The partitions of a DataFrame that belong to these parts of its table; None if there are none.
+
+    Part p of n stands for the p-th n-th of the partitions, whatever their number turns out to be.
+    """
+    count = rows.getNumPartitions()
+    found = [i for part in wanted for i in range(part * count // parts, (part + 1) * count // parts)]
+    return Piece(rows, tuple(sorted(found))) if found else None
+
+
+def _size_guess(frame: DataFrame) -> int:
+    """What Spark's optimizer believes; a wild guess of it must not become a number of tasks."""
+    try:
+        size = int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes().toString())
+    except Exception:
+        return _LARGEST_GUESS
+    return min(size, _LARGEST_GUESS)
+
+
+def _column(field: StructField, *, needed: bool) -> Column:
+    """The column, or NULL of its type. Of a TIME no NULL can be made, unless spark.sql.timeType.enabled is set."""
+    if needed or "time(" in field.dataType.simpleString():
+        return F.col(_quoted(field.name))
+    return F.lit(None).cast(field.dataType).alias(field.name)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
