@@ -199,6 +199,11 @@ class Settings(Mapping[str, "int | bool | str"]):
         chosen = self.text("frame_compression")
         return chosen if chosen != "auto" else "lz4" if leaves_machine else "none"
 
+    def directory(self) -> str:
+        """`store_dir` if it is a directory of this machine, else nothing: a URL is for frames on Spark only."""
+        chosen = self.text("store_dir").removeprefix("file://")
+        return "" if "://" in chosen else chosen
+
     def resolved_slots(self) -> int:
         return self.integer("slots") or available_cores()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -27,6 +27,7 @@ class QueryJob:
         options: every `datafusion.*` option that planned it.
         emit: told of everything that happens, from the runner's threads.
         prepare: called with each task's context in this process, for what cannot travel as data.
+        recipe: gives the same for tasks in other processes, picklable; raises where that cannot be.
         writes: tasks whose rows would go to the reader write them to files instead.
     """
 
@@ -36,6 +37,7 @@ class QueryJob:
     options: Mapping[str, str]
     emit: Subscriber
     prepare: PrepareContext | None = None
+    recipe: Callable[[], PrepareContext | None] = lambda: None
     writes: CopyOrder | None = None
 
 
@@ -96,6 +98,10 @@ class Runner(Protocol):
 
     def reaches(self, directory: Path) -> bool:
         """Whether tasks can write to this directory of the caller's, so that the caller sees it."""
+        ...
+
+    def shares_files(self, settings: Settings) -> bool:
+        """Whether tasks can read what this process writes to its temporary or chosen directory."""
         ...
 
     def describe(self, settings: Settings) -> str:

@@ -122,7 +122,7 @@ class DrivenJob(ABC):
             outputs=task.outputs,
             options=self._job.options,
             memory_limit=task_memory(self._job, alone=task.key.stage == HEAD),
-            spill_directory=self._job.settings.text("store_dir") or self._job.options.get(_TEMP_DIRECTORY, ""),
+            spill_directory=self._job.settings.directory() or self._job.options.get(_TEMP_DIRECTORY, ""),
         )
 
 

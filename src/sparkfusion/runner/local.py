@@ -50,6 +50,10 @@ class LocalRunner:
         del directory
         return True
 
+    def shares_files(self, settings: Settings) -> bool:
+        del settings
+        return True
+
     def describe(self, settings: Settings) -> str:
         del settings
         return ""
@@ -69,7 +73,7 @@ class LocalJob(DrivenJob):
     def __init__(self, job: QueryJob) -> None:
         settings = job.settings
         super().__init__(job, settings.resolved_slots())
-        directory = settings.text("store_dir")
+        directory = settings.directory()
         self._store = LocalStore(job.query, memory_budget=settings.resolved_store_memory(), directory=directory)
         self._disk = LocalStore(job.query, memory_budget=0, directory=directory)
 

@@ -211,7 +211,7 @@ class DataFrame:
 
         The harness uses it to tell a loss of the wire format from an error of ours.
         """
-        return run_round_trip(self._session.plan(self), self.schema())
+        return run_round_trip(self._session.plan(self), self.schema(), self._session.prepare)
 
     # ---- writing
 

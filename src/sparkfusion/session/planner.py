@@ -55,9 +55,15 @@ class Planned:
 class Planner:
     """Plans the queries of one session, one at a time; safe to call from several threads."""
 
-    def __init__(self, settings: SessionSettings, prepare: Callable[[SessionContext], None]) -> None:
+    def __init__(
+        self,
+        settings: SessionSettings,
+        prepare: Callable[[SessionContext], None],
+        tasks_see_files: Callable[[], bool] = lambda: True,
+    ) -> None:
         self._settings = settings
         self._prepare = prepare
+        self._tasks_see_files = tasks_see_files
         self._lock = threading.Lock()
         self._spool = TableSpool()
         self._probe: SchemaProbe | None = None
@@ -106,7 +112,8 @@ class Planner:
         if wanted != upper:
             root = self._physical(logical, attempt, wanted)
         started = time.perf_counter()
-        self._spool.spool(root, settings.integer("memory_table_bytes"), settings.text("store_dir"))
+        if self._tasks_see_files():
+            self._spool.spool(root, settings.integer("memory_table_bytes"), settings.directory())
         if self._probe is None:
             self._probe = SchemaProbe(SessionContext(session_config(ISOLATION_OPTIONS)))
         self._prepare(self._probe.context)  # a scan is not even decoded without its object store

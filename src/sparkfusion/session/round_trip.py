@@ -11,16 +11,18 @@ from sparkfusion.plan.wire import decode, encode, partition_count
 from sparkfusion.plan.wire.build import coalesce
 from sparkfusion.session.planner import Planned
 from sparkfusion.session.query import conform, settle_schema
+from sparkfusion.worker.run_task import PrepareContext
 from sparkfusion.worker.session import task_context
 
 
-def run_round_trip(planned: Planned, schema: pa.Schema) -> pa.Table:
+def run_round_trip(planned: Planned, schema: pa.Schema, prepare: PrepareContext) -> pa.Table:
     if planned.plan is None:
         raise UserError(f"the query has no encoded plan: {planned.distribution.reason}")
     root = decode(planned.plan)
     if partition_count(root) > 1:
         root = coalesce(root)
     context = task_context(planned.options, memory_limit=config.machine_memory() // 2)
+    prepare(context)
     decoded = ExecutionPlan.from_bytes(context, encode(root))
     frames = [frame.to_pyarrow() for frame in context.execute(decoded, 0)]
     frames = [frame for frame in frames if frame.num_rows]  # as everywhere: only rows settle a schema

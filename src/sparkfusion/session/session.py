@@ -65,7 +65,7 @@ class Session(CatalogMethods):
         except BaseException:
             runner.close()
             raise
-        self._planner = Planner(self.config, self._prepare)
+        self._planner = Planner(self.config, self.prepare, lambda: runner.shares_files(self.config.ours))
         self._closed = False
 
     def _configure(self, settings: Mapping[str, object]) -> None:
@@ -150,8 +150,16 @@ class Session(CatalogMethods):
         return RunningQuery(query, frame.schema(), self._runner.start(job), graph.head, self._emit)
 
     def _job(self, query: QueryId, graph: StageGraph, planned: Planned, writes: CopyOrder | None = None) -> QueryJob:
-        settings = self.config.ours.copy()
-        return QueryJob(query, graph, settings, planned.options, self._emit, self._prepare, writes)
+        return QueryJob(
+            query=query,
+            graph=graph,
+            settings=self.config.ours.copy(),
+            options=planned.options,
+            emit=self._emit,
+            prepare=self.prepare,
+            recipe=lambda: self._object_stores.recipe(stage.plan for stage in graph.stages),
+            writes=writes,
+        )
 
     def place(self) -> str:
         """Where tasks run and where their frames are, for `explain`."""
@@ -176,8 +184,8 @@ class Session(CatalogMethods):
             target,
             self.config.datafusion_options(),
             by_tasks=self._tasks_may_write(target, planned),
-            store_dir=self.config.ours.text("store_dir"),
-            prepare=self._prepare,
+            store_dir=self.config.ours.directory(),
+            prepare=self.prepare,
         )
         return RunningQuery(query, frame.schema(), job, Head(()), self._emit)
 
@@ -251,7 +259,7 @@ class Session(CatalogMethods):
     ) -> None:
         self.close()
 
-    def _prepare(self, context: SessionContext) -> None:
+    def prepare(self, context: SessionContext) -> None:
         """Give a context what cannot travel as data."""
         self._object_stores.prepare(context)
 

@@ -14,10 +14,11 @@ from pyspark import TaskContext
 from sparkfusion.config import MIB, available_cores, machine_memory
 from sparkfusion.errors import SparkfusionError, classify
 from sparkfusion.exchange.chunks import Origin, chunks_of, failure_of
+from sparkfusion.exchange.remote import upload
 from sparkfusion.exchange.sink import FileSink, Sink
 from sparkfusion.exchange.store import BorrowedStore
-from sparkfusion.runner.spark.inputs import LostOutputError, take_rows
-from sparkfusion.runner.spark.order import SparkAnswer, SparkTask, StageOrder, ToRows
+from sparkfusion.runner.spark.inputs import LostOutputError, localized, take_rows
+from sparkfusion.runner.spark.order import SparkAnswer, SparkTask, StageOrder, ToRows, ToUrl
 from sparkfusion.runner.spark.receive import receive
 from sparkfusion.runner.spark.rows import key as row_key
 from sparkfusion.runner.spark.workplace import Workplace, workplace
@@ -79,6 +80,7 @@ class _Attempt:
         self.task = self._received.task
         self.origin = Origin(self.task.output, self.task.key.task, self.task.key.attempt, number)
         self._order = order
+        self._place = place.directory("inputs")
         in_memory = self.task.memory_budget if order.writes is None else 0
         self._store = BorrowedStore(order.memory_home, str(place.frames), in_memory)
         self._spec = replace(
@@ -92,13 +94,22 @@ class _Attempt:
         try:
             taken = take_rows(self.task.rows, self._received.chunks)
             plan = self._received.tables.bind(self._spec.plan, self.task.tables)
-            spec = replace(self._spec, plan=plan, inputs=(*self._spec.inputs, *taken.inputs))
-            report = run_task(spec, self._sink(), CancelToken())
+            here = localized(self._spec.inputs, self._order.frames_url, self._place)
+            spec = replace(self._spec, plan=plan, inputs=(*here, *taken.inputs))
+            report = self._published(run_task(spec, self._sink(), CancelToken(), self._order.prepare))
         except SparkfusionError:
             raise
         except Exception as error:
             raise classify(error, self._spec.key) from error
         return replace(report, failed_attempts=self.tried - 1, recomputed_inputs=taken.recomputed)
+
+    def _published(self, report: TaskReport) -> TaskReport:
+        """The report after its frames are where others can read them."""
+        if not isinstance(self._order.destination, ToUrl):
+            return report
+        key = report.key
+        sent = upload(report.manifest.files, self._order.frames_url, f"{key.stage}-{key.task}-{key.attempt}")
+        return replace(report, manifest=replace(report.manifest, files=sent))
 
     def _sink(self) -> Sink:
         if self._order.writes is not None:

@@ -9,6 +9,7 @@ from pyspark import SparkContext
 
 from sparkfusion.config import Settings
 from sparkfusion.errors import UserError
+from sparkfusion.exchange.urls import is_url, shown
 from sparkfusion.runner.spark.master import is_local
 
 StoreKind = Literal["local", "shared", "spark"]
@@ -24,7 +25,7 @@ class StoreChoice:
     def __str__(self) -> str:
         if self.kind == "spark":
             return "frames in Spark's shuffle"
-        where = self.directory or "memory, then on this machine's disk"
+        where = shown(self.directory) if self.directory else "memory, then on this machine's disk"
         return f"frames in {where}" + (", shared by all executors" if self.kind == "shared" else "")
 
 
@@ -32,11 +33,16 @@ def choose_store(settings: Settings, spark: SparkContext) -> StoreChoice:
     """What the user set, else what fits the master. Raises where the two cannot work together."""
     wanted, directory = settings.text("store"), settings.text("store_dir")
     if wanted == "auto":
-        wanted = "local" if is_local(spark) else "shared" if directory else "spark"
+        local = is_local(spark) and not is_url(directory)
+        wanted = "local" if local else "shared" if directory else "spark"
     if wanted == "local" and not is_local(spark):
         raise UserError(
             f"sparkfusion.store is local, but executors of {spark.master} are on other machines",
             hint="set sparkfusion.store to spark, or to shared with a sparkfusion.store_dir that all of them reach",
+        )
+    if wanted == "local" and is_url(directory):
+        raise UserError(
+            f"a local store has no use for the URL {shown(directory)}", hint="set sparkfusion.store to shared"
         )
     if wanted == "shared" and not directory:
         raise UserError(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from sparkfusion.errors import ExternalError
 from sparkfusion.exchange.chunks import ChunkSpool, Origin
+from sparkfusion.exchange.remote import download
 from sparkfusion.ids import StageId
 from sparkfusion.plan.sources import SourceFile
 from sparkfusion.runner.spark.order import RowInput, Source
@@ -46,6 +48,15 @@ def take_rows(expected: Sequence[RowInput], spool: ChunkSpool) -> TakenRows:
         recomputed += sum(source.host_attempt not in (None, origin.host_attempt) for source, origin in origins)
         inputs += [TaskInput(each.exchange, group, _files(each, group, origins, spool)) for group in each.groups]
     return TakenRows(tuple(inputs), recomputed)
+
+
+def localized(inputs: tuple[TaskInput, ...], url: str, directory: Path) -> tuple[TaskInput, ...]:
+    """The same inputs with their files on this machine: as they are, or downloaded from below `url`."""
+    if not url:
+        return inputs
+    files = list(dict.fromkeys(file for each in inputs for file in each.files))
+    here = dict(zip(files, download(files, url, directory), strict=True))
+    return tuple(replace(each, files=tuple(here[file] for file in each.files)) for each in inputs)
 
 
 def _origin(expected: RowInput, source: Source, spool: ChunkSpool) -> Origin:

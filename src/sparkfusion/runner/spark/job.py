@@ -15,7 +15,9 @@ from pyspark import SparkContext
 from sparkfusion.errors import InternalError, QueryCancelledError, SparkfusionError, classify
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.store import SHARED_MEMORY
+from sparkfusion.exchange.urls import is_url, plain_path
 from sparkfusion.ids import TaskKey
+from sparkfusion.plan.sources import SourceFile
 from sparkfusion.runner.base import QueryJob
 from sparkfusion.runner.drive import HostedTask
 from sparkfusion.runner.job import DrivenJob, task_memory
@@ -28,10 +30,11 @@ from sparkfusion.runner.spark.jobs import TaggedJobs
 from sparkfusion.runner.spark.master import attempts_of, is_local
 from sparkfusion.runner.spark.notices import Notices
 from sparkfusion.runner.spark.order import InPlace, RowInput, SparkAnswer, SparkTask, StageOrder, TableInput
+from sparkfusion.runner.spark.reach import check_reach
 from sparkfusion.runner.spark.rows import RowPlan
-from sparkfusion.runner.spark.stores import FileStore, ShuffleStore, TaskStore
+from sparkfusion.runner.spark.stores import FileStore, ShuffleStore, TaskStore, UrlStore
 from sparkfusion.runner.spark.tables import SparkTables
-from sparkfusion.worker.task import TaskReport
+from sparkfusion.worker.task import TaskInput, TaskReport, TaskSpec
 
 
 class SparkJob(DrivenJob):
@@ -43,6 +46,7 @@ class SparkJob(DrivenJob):
         self._spark = spark
         self._tables = tables
         self._choice = choose_store(job.settings, spark)
+        self._recipe = job.recipe()
         self._store = _open_store(self._choice, job, spark)
         self._jobs = TaggedJobs(spark, f"sparkfusion-{job.query}")
         self._memory_used = 0
@@ -63,6 +67,10 @@ class SparkJob(DrivenJob):
     def stop_tasks(self) -> None:
         super().stop_tasks()
         self._jobs.stop()
+
+    def spec(self, task: HostedTask) -> TaskSpec:
+        """Of a task that runs here: the head."""
+        return super().spec(replace(task, inputs=self._store.brought_here(task.inputs)))
 
     def discard(self, key: TaskKey) -> None:
         """Attempts are named by Spark; what a lost one wrote goes when the query ends."""
@@ -122,6 +130,8 @@ class SparkJob(DrivenJob):
             home=self._store.home,
             memory_home=self._store.memory_home if left else "",
             compression=self._job.settings.compression(leaves_machine=self._choice.kind != "local"),
+            frames_url=self._store.frames_url,
+            prepare=self._recipe,
             writes=writes,
             news=self._notices.sender,
         )
@@ -177,7 +187,9 @@ class SparkJob(DrivenJob):
 
     def _pass_on(self, report: TaskReport) -> None:
         """Give a finished task's rows to the reader; nobody else reads its files."""
-        for file in report.manifest.files:
+        files = tuple(SourceFile(file.path, file.bytes) for file in report.manifest.files)
+        (rows,) = self._store.brought_here((TaskInput(0, 0, files),))
+        for file in rows.files:
             with pa.memory_map(file.path) as source, pa.ipc.open_file(source) as reader:
                 for index in range(reader.num_record_batches):
                     self._channel.put(reader.get_batch(index))
@@ -187,7 +199,12 @@ class SparkJob(DrivenJob):
 def _open_store(choice: StoreChoice, job: QueryJob, spark: SparkContext) -> TaskStore:
     if choice.kind == "spark":
         return ShuffleStore(spark, job.query, job.graph)
-    return FileStore(spark, job.query, choice.directory, in_memory=choice.kind == "local" and not choice.directory)
+    if choice.kind == "shared":
+        check_reach(spark, choice.directory)
+    if is_url(choice.directory):
+        return UrlStore(spark, job.query, choice.directory)
+    directory = plain_path(choice.directory) if choice.directory else ""
+    return FileStore(spark, job.query, directory, in_memory=choice.kind == "local" and not directory)
 
 
 def _left_to_spark(job: QueryJob) -> QueryJob:

@@ -89,6 +89,7 @@ def _order(job: QueryJob, session: SparkSession, *, keyed: bool) -> StageOrder:
         attempts=attempts_of(session.sparkContext),
         home="",
         memory_home="",
+        prepare=job.recipe(),
         compression=job.settings.compression(leaves_machine=True),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.accumulators import Accumulator
 
@@ -11,6 +11,7 @@ from sparkfusion.errors import SparkfusionError
 from sparkfusion.ids import ExchangeId, StageId, TaskKey
 from sparkfusion.plan.tables import TableId
 from sparkfusion.worker.copy import CopyOrder
+from sparkfusion.worker.run_task import PrepareContext
 from sparkfusion.worker.task import TaskInput, TaskReport, TaskSpec
 
 _TABLE_MARK = b"SFtable"
@@ -21,6 +22,11 @@ class ToFiles:
     """Frames stay in files of a directory that every task can read."""
 
     directory: str
+
+
+@dataclass(frozen=True)
+class ToUrl:
+    """Frames are uploaded to `frames_url`, which every task reaches, and downloaded by whoever reads them."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,7 @@ class InPlace:
     """Frames stay in the task's own workplace: it makes something else of them."""
 
 
-Destination = ToFiles | ToRows | InPlace
+Destination = ToFiles | ToUrl | ToRows | InPlace
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,8 @@ class StageOrder:
         attempts: how often Spark tries a task.
         home: a directory of the query that this machine's driver removes; empty where executors are elsewhere.
         memory_home: the same, in memory-backed storage.
+        frames_url: where the frames of inputs are, if they have to be downloaded; may hold secrets.
+        prepare: makes what a task's context needs and cannot travel.
         writes: tasks write their rows out to files of the user's.
         news: where answers go as well, so that the driver has them before the job ends.
     """
@@ -56,6 +64,8 @@ class StageOrder:
     home: str
     memory_home: str
     compression: str
+    frames_url: str = field(default="", repr=False)
+    prepare: PrepareContext | None = None
     writes: CopyOrder | None = None
     news: Accumulator[tuple[bytes, ...]] | None = None
 

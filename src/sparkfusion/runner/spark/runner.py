@@ -11,7 +11,8 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from sparkfusion.config import Settings
-from sparkfusion.errors import UserError
+from sparkfusion.errors import SparkfusionError, UserError
+from sparkfusion.exchange.urls import is_url
 from sparkfusion.runner.base import HostTable, QueryJob, RunningJob
 from sparkfusion.runner.spark.casts import for_spark
 from sparkfusion.runner.spark.choice import choose_store
@@ -19,6 +20,7 @@ from sparkfusion.runner.spark.environment import check_executors
 from sparkfusion.runner.spark.job import SparkJob
 from sparkfusion.runner.spark.lineage import lineage
 from sparkfusion.runner.spark.master import is_local
+from sparkfusion.runner.spark.reach import check_reach
 from sparkfusion.runner.spark.tables import SparkTables
 from sparkfusion.runner.spark.types import spark_arrow_schema, spark_schema
 
@@ -64,7 +66,18 @@ class SparkRunner:
         return self._session.createDataFrame(pa.Table.from_batches(batches, target), spark_schema(rows.schema))
 
     def reaches(self, directory: Path) -> bool:
-        return is_local(self._context)
+        if is_local(self._context):
+            return True
+        existing = next(path for path in (directory, *directory.parents) if path.is_dir())
+        try:
+            check_reach(self._context, str(existing))
+        except SparkfusionError:
+            return False
+        return True
+
+    def shares_files(self, settings: Settings) -> bool:
+        choice = choose_store(settings, self._context)
+        return is_local(self._context) or (choice.kind == "shared" and not is_url(choice.directory))
 
     def describe(self, settings: Settings) -> str:
         return f"on Spark {self._context.master}, {choose_store(settings, self._context)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pickle
 import tempfile
@@ -17,14 +18,17 @@ from pyspark import SparkContext
 from sparkfusion.exchange.chunks import ChunkSpool, Origin, is_chunk
 from sparkfusion.exchange.home import SharedHome
 from sparkfusion.exchange.manifest import Manifest
+from sparkfusion.exchange.remote import RemoteHome
 from sparkfusion.exchange.store import SHARED_MEMORY
 from sparkfusion.ids import QueryId, StageId
 from sparkfusion.plan.stage import StageGraph
 from sparkfusion.runner.drive import HostedTask
+from sparkfusion.runner.spark.inputs import localized
 from sparkfusion.runner.spark.master import is_local
-from sparkfusion.runner.spark.order import Destination, RowInput, Source, SparkAnswer, ToFiles, ToRows
+from sparkfusion.runner.spark.order import Destination, RowInput, Source, SparkAnswer, ToFiles, ToRows, ToUrl
 from sparkfusion.runner.spark.rows import Piece, RowPlan, Shuffled, TaskFunction, collect, forget, shuffle
 from sparkfusion.runner.spark.wiring import Output, wire
+from sparkfusion.worker.task import TaskInput
 
 
 class TaskStore(ABC):
@@ -50,6 +54,15 @@ class TaskStore(ABC):
     @abstractmethod
     def run(self, plan: RowPlan, function: TaskFunction, tasks: Sequence[HostedTask]) -> list[SparkAnswer]:
         """Run one Spark job; returns when it is done. Manifests of what is read here name files that are here."""
+
+    @property
+    def frames_url(self) -> str:
+        """Where frames have to be downloaded from; may hold secrets. Empty if they need not be."""
+        return ""
+
+    def brought_here(self, inputs: tuple[TaskInput, ...]) -> tuple[TaskInput, ...]:
+        """Inputs of the driver's own, in files of this machine."""
+        return inputs
 
     @abstractmethod
     def close(self) -> None:
@@ -86,6 +99,30 @@ class FileStore(TaskStore):
         self._disk.close()
         if self._memory is not None:
             self._memory.close()
+
+
+class UrlStore(FileStore):
+    """Frames in files of an object store, or of anything that Arrow reaches by a URL."""
+
+    def __init__(self, spark: SparkContext, query: QueryId, url: str) -> None:
+        super().__init__(spark, query, "", in_memory=False)
+        self._remote = RemoteHome(url, query)
+        self._downloads = itertools.count()
+
+    @property
+    def frames_url(self) -> str:
+        return self._remote.url
+
+    def destination(self, tasks: Sequence[HostedTask]) -> Destination:
+        del tasks
+        return ToUrl()
+
+    def brought_here(self, inputs: tuple[TaskInput, ...]) -> tuple[TaskInput, ...]:
+        return localized(inputs, self.frames_url, Path(self.directory) / f"here-{next(self._downloads)}")
+
+    def close(self) -> None:
+        super().close()
+        self._remote.close()
 
 
 class ShuffleStore(TaskStore):
