@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WIRE := src/sparkfusion/plan/wire
 FUZZ_CASES ?= 3000
+SCALE ?= 1
+ROUNDS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup test check unit format fuzz bench bench-spark demo wire clean
@@ -41,8 +43,8 @@ fuzz: setup ## long run of random queries against single-node DataFusion (FUZZ_C
 bench: setup ## TPC-H timings
 	$(BIN)/python -m benchmarks.tpch
 
-bench-spark: setup ## TPC-H on Spark (local mode) against Spark SQL
-	$(BIN)/python -m benchmarks.tpch_spark
+bench-spark: setup ## TPC-H on Spark (local mode) against Spark SQL (SCALE=1, ROUNDS=2)
+	$(BIN)/python -m benchmarks.tpch_spark --scale $(SCALE) --rounds $(ROUNDS)
 
 demo: setup ## a short tour
 	$(BIN)/python -m benchmarks.demo

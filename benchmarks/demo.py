@@ -1,4 +1,4 @@
-"""A short tour: small TPC-H data, a few queries distributed in this process, their answers, stages and timing.
+"""A short tour: small TPC-H data, a few queries in this process and on a local Spark, their answers, stages, timing.
 
 make demo
 """
@@ -31,6 +31,7 @@ def main() -> None:
             for number in QUERIES:
                 show_query(session, number)
             show_streaming(session)
+        show_spark(directory)
 
 
 def show_query(session: sparkfusion.Session, number: int) -> None:
@@ -54,6 +55,35 @@ def show_streaming(session: sparkfusion.Session) -> None:
         print(f"first {first.num_rows:,} rows after {(time.perf_counter() - started) * 1e3:.0f} ms")
         rest = sum(batch.num_rows for batch in rows)
     print(f"all {first.num_rows + rest:,} rows after {(time.perf_counter() - started) * 1e3:.0f} ms")
+
+
+def show_spark(directory: str) -> None:
+    """The same queries as tasks of Spark, then from Spark's DataFrames and back to them."""
+    print("\n━━ the same on Spark, in local mode ━━\n\nstarting Spark …", flush=True)
+    with sparkfusion.connect() as here, sparkfusion.connect("spark", config=SETTINGS) as session:
+        TPCH.register(here, directory)
+        TPCH.register(session, directory)
+        print(session.sql(TPCH.queries()[1]).explain_text().splitlines()[0])
+        for number in QUERIES:
+            frame = session.sql(TPCH.queries()[number])
+            frame.collect()  # Spark's Python workers start with the first task
+            same = compare_tables(here.sql(TPCH.queries()[number]).collect(), frame.collect()).equal
+            print(f"query {number}: {seconds(frame.collect) * 1e3:.0f} ms, same answer as in this process: {same}")
+        show_data_frames(session)
+
+
+def show_data_frames(session: sparkfusion.Session) -> None:
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.getOrCreate()
+    events = spark.range(0, 1_000_000, 1, 4).selectExpr("id", "id % 25 as nation", "id % 100 as amount")
+    session.register_spark("events", events)
+    answer = session.sql(
+        "select n_name, count(*) as events, sum(amount) as amount from events join nation on nation = n_nationkey "
+        "group by n_name"
+    ).to_spark()
+    print("\na Spark DataFrame in, a Spark DataFrame out:\n")
+    answer.orderBy("n_name").show(3)
 
 
 def compact(text: str, width: int = 118) -> str:

@@ -1,15 +1,19 @@
-"""TPC-H on Spark: sparkfusion's tasks against Spark SQL in the same session, alternately, over the same files.
+"""TPC-H on Spark: sparkfusion against Spark SQL in the same session, over the same files, and single-node DataFusion.
 
-    make bench-spark
+    make bench-spark                                            # scale 1
+    make bench-spark SCALE=10
     python -m benchmarks.tpch_spark --scale 0.1 --queries 1,3,6
 
-Each query runs `--rounds` times on every side in turn, after a round that is not counted; the best time counts.
-Answers are compared. Results go to `benchmarks/results/tpch_spark.json`.
+sparkfusion runs twice: with frames in files of this machine, and with frames in Spark's own shuffle. Each query runs on
+every side in turn, `--rounds` times after a round that is not counted; the best time of each side counts. Answers are
+compared. Results go to `benchmarks/results/tpch_spark.json`.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from contextlib import ExitStack
 from decimal import Decimal
 from typing import Any
 
@@ -19,7 +23,11 @@ import sparkfusion
 from benchmarks.tpc import TPCH
 from benchmarks.tpch import chosen_queries, data_directory, timed, write_json
 
-SIDES = ("spark_sql", "sparkfusion", "single_node")
+SPARK_SQL, FILES, SHUFFLE, SINGLE_NODE = "spark_sql", "sparkfusion_files", "sparkfusion_shuffle", "single_node"
+STORES = {FILES: "local", SHUFFLE: "spark"}
+TITLES = {SPARK_SQL: "Spark SQL", FILES: "files", SHUFFLE: "Spark shuffle", SINGLE_NODE: "single node"}
+SPARK_SETTINGS = {"spark.driver.memory": "6g", "spark.sql.shuffle.partitions": "16"}
+"""Enough for Spark SQL at scale 10. Its 200 shuffle partitions by default would make it slower here."""
 
 
 def main() -> None:
@@ -29,42 +37,51 @@ def main() -> None:
     parser.add_argument("--queries", default="", help="numbers, separated by commas; all if not given")
     arguments = parser.parse_args()
     directory = data_directory(arguments.scale)
-    with sparkfusion.connect("spark") as session:
-        spark = active_spark()
-        TPCH.register(session, directory)
+    with ExitStack() as stack:
+        spark = start_spark()
+        stack.callback(spark.stop)
+        sessions = {}
+        for side, store in STORES.items():
+            sessions[side] = stack.enter_context(sparkfusion.connect(spark, config={"sparkfusion.store": store}))
+            TPCH.register(sessions[side], directory)
         for table in TPCH.tables(directory):
             spark.read.parquet(str(directory / table)).createOrReplaceTempView(table)
-        print(f"{'query':>5} {'Spark SQL':>10} {'sparkfusion':>11} {'single node':>11} {'faster':>7}")
-        rows = [measure(session, spark, *query, arguments.rounds) for query in chosen_queries(arguments.queries)]
-    total = {side: sum(row[side] for row in rows) for side in SIDES}
-    total["faster"] = total["spark_sql"] / total["sparkfusion"]
+        titles = " ".join(f"{title:>13}" for title in TITLES.values())
+        print(f"{'query':>5} {titles} {'faster: files':>13} shuffle")
+        rows = [measure(sessions, spark, *query, arguments.rounds) for query in chosen_queries(arguments.queries)]
+    total = with_ratios({side: sum(row[side] for row in rows) for side in TITLES})
     show("total", total)
+    print(f"files against single-node DataFusion: {total[FILES] / total[SINGLE_NODE]:.2f} times its time")
     write_json("tpch_spark", arguments.scale, arguments.rounds, rows, total)
 
 
-def active_spark() -> Any:
-    from pyspark.sql import SparkSession
+def start_spark() -> Any:
+    from sparkfusion.runner.spark.launch import start_local
 
-    return SparkSession.getActiveSession()
+    return start_local(settings=SPARK_SETTINGS)
 
 
-def measure(session: sparkfusion.Session, spark: Any, number: int, text: str, rounds: int) -> dict[str, Any]:
-    frame = session.sql(text)
-    actions = {
-        "spark_sql": lambda: spark.sql(text).toArrow(),
-        "sparkfusion": frame.collect,
-        "single_node": frame.to_datafusion().to_arrow_table,
+def measure(
+    sessions: dict[str, sparkfusion.Session], spark: Any, number: int, text: str, rounds: int
+) -> dict[str, Any]:
+    actions: dict[str, Callable[[], pa.Table]] = {
+        SPARK_SQL: lambda: spark.sql(text).toArrow(),
+        **{side: session.sql(text).collect for side, session in sessions.items()},
+        SINGLE_NODE: sessions[FILES].sql(text).to_datafusion().to_arrow_table,
     }
-    answers = {side: action() for side, action in actions.items()}
-    best = {side: min(timed(action)[0] for _ in range(rounds)) for side, action in actions.items()}
-    row = {
-        "query": number,
-        **best,
-        "faster": best["spark_sql"] / best["sparkfusion"],
-        "equal": comparable(answers["spark_sql"]) == comparable(answers["sparkfusion"]),
-    }
+    answers = {side: comparable(action()) for side, action in actions.items()}
+    times: dict[str, list[float]] = {side: [] for side in actions}
+    for _ in range(rounds):
+        for side, action in actions.items():
+            times[side].append(timed(action)[0])
+    row = with_ratios({side: min(seconds) for side, seconds in times.items()})
+    row |= {"query": number, "equal": all(answer == answers[SPARK_SQL] for answer in answers.values())}
     show(f"q{number}", row)
     return row
+
+
+def with_ratios(seconds: dict[str, float]) -> dict[str, Any]:
+    return seconds | {f"faster_{side}": seconds[SPARK_SQL] / seconds[side] for side in STORES}
 
 
 def comparable(table: pa.Table) -> list[tuple[str, ...]]:
@@ -78,11 +95,8 @@ def _plain(value: object) -> str:
 
 def show(name: str, row: dict[str, Any]) -> None:
     mark = "" if row.get("equal", True) else "  ANSWERS DIFFER"
-    print(
-        f"{name:>5} {row['spark_sql']:>10.3f} {row['sparkfusion']:>11.3f} {row['single_node']:>11.3f} "
-        f"{row['faster']:>7.2f}{mark}",
-        flush=True,
-    )
+    columns = " ".join(f"{row[side]:>13.3f}" for side in TITLES)
+    print(f"{name:>5} {columns} {row[f'faster_{FILES}']:>13.2f} {row[f'faster_{SHUFFLE}']:>7.2f}{mark}", flush=True)
 
 
 if __name__ == "__main__":

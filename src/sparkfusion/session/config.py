@@ -9,6 +9,7 @@ from datafusion import SessionContext
 
 from sparkfusion import config
 from sparkfusion.errors import UnknownSettingError, UserError, clean_message
+from sparkfusion.exchange.urls import shown
 
 ENTRIES_SCHEMA = pa.schema([("name", pa.string()), ("value", pa.string())])
 
@@ -28,7 +29,7 @@ class SessionSettings(MutableMapping[str, str]):
 
     def __getitem__(self, name: str) -> str:
         if name.startswith(config.PREFIX):
-            return show_value(self.ours[name])
+            return shown(show_value(self.ours[name]))
         options = self.datafusion_options()
         if name not in options:
             raise UnknownSettingError(f"unknown setting {name!r}", hint="SHOW ALL lists every setting")
