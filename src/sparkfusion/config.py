@@ -77,6 +77,13 @@ SETTINGS: tuple[Setting, ...] = (
         "Spark it may be a URL such as s3://bucket/frames.",
     ),
     Setting(
+        "sparkfusion.small_stage_bytes",
+        "bytes",
+        4 * MIB,
+        "On Spark, a stage that reads no more than this runs in the driver's process, in less time than Spark takes to "
+        "start a job; unless it calls Python functions, joins without keys, or frames are not in files. 0: never.",
+    ),
+    Setting(
         "sparkfusion.frame_compression",
         "choice",
         "auto",

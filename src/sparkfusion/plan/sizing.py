@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from sparkfusion.plan.wire import PlanNode, file_scan_conf, kind, walk
+from sparkfusion.plan.wire import PlanNode, decode, file_scan_conf, kind, walk
 from sparkfusion.plan.wire import wire_pb2 as pb
+
+_PYTHON_FUNCTION = b"DFPYUD"  # what marks a Python function, aggregate or window in an encoded plan
 
 
 def scan_bytes(root: PlanNode) -> int:
@@ -16,6 +18,13 @@ def scan_bytes(root: PlanNode) -> int:
         elif kind(node) == "memory_scan":
             total += sum(len(rows) for rows in node.memory_scan.partitions)
     return total
+
+
+def is_light(plan: bytes) -> bool:
+    """Whether work grows with what is read: no product of its inputs, no function of the user's that may take long."""
+    if _PYTHON_FUNCTION in plan:
+        return False
+    return not any(kind(node) in ("cross_join", "nested_loop_join", "unnest") for node in walk(decode(plan)))
 
 
 def _file_bytes(file: pb.PartitionedFile) -> int:

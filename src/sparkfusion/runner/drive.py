@@ -107,8 +107,8 @@ class QueryDriver:
         self.announce(report)
         self._inbox.put(TaskSucceeded(report.key, report.manifest))
 
-    def failed(self, key: TaskKey, error: SparkfusionError, *, streamed: bool) -> None:
-        self._inbox.put(TaskErrored(key, error, streamed))
+    def failed(self, key: TaskKey, error: SparkfusionError, *, final: bool) -> None:
+        self._inbox.put(TaskErrored(key, error, final))
 
     def lost(self, stage: StageId, task: int, attempt: int) -> None:
         self._inbox.put(OutputLost(stage, task, attempt))

@@ -107,7 +107,7 @@ class DrivenJob(ABC):
             report = run_task(self.spec(task), sink, token, self._job.prepare)
         except BaseException as error:  # a panic in native code must fail the query, not the pool's thread
             streamed = isinstance(sink, ChannelSink) and sink.wrote
-            self._driver.failed(task.key, classify(error, task.key), streamed=streamed)
+            self._driver.failed(task.key, classify(error, task.key), final=streamed)
         else:
             self._driver.succeeded(report)
         finally:

@@ -41,11 +41,12 @@ class TaskSucceeded:
 
 @dataclass(frozen=True)
 class TaskErrored:
-    """An attempt failed. `streamed` says that rows of it have already reached the reader."""
+    """An attempt failed. `final`: no other may follow, whatever the error: rows of it have reached the reader, or its
+    host has tried often enough."""
 
     key: TaskKey
     error: SparkfusionError
-    streamed: bool = False
+    final: bool = False
 
 
 @dataclass(frozen=True)
@@ -193,7 +194,7 @@ def _on_error(state: QueryState, event: TaskErrored) -> Step:
     task = _task_of(state, event.key)
     if task is None or event.key.attempt != task.attempt or task.manifest is not None:
         return state, (Discard(event.key),)
-    if not event.error.retryable or event.streamed or task.failures >= state.policy.retries:
+    if not event.error.retryable or event.final or task.failures >= state.policy.retries:
         return replace(state, outcome="failed"), (Discard(event.key), End("failed", event.error))
     again = TaskState(attempt=task.attempt + 1, failures=task.failures + 1)
     state, commands = _launch_ready(_with_task(state, event.key, again))

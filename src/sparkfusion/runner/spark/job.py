@@ -14,9 +14,11 @@ from pyspark import SparkContext
 
 from sparkfusion.errors import InternalError, QueryCancelledError, SparkfusionError, classify
 from sparkfusion.exchange.channel import ChannelClosedError
+from sparkfusion.exchange.sink import FileSink, Sink
 from sparkfusion.exchange.store import SHARED_MEMORY
 from sparkfusion.exchange.urls import is_url, plain_path
 from sparkfusion.ids import TaskKey
+from sparkfusion.plan.sizing import is_light
 from sparkfusion.plan.sources import SourceFile
 from sparkfusion.runner.base import QueryJob
 from sparkfusion.runner.drive import HostedTask
@@ -34,6 +36,7 @@ from sparkfusion.runner.spark.reach import check_reach
 from sparkfusion.runner.spark.rows import RowPlan
 from sparkfusion.runner.spark.stores import FileStore, ShuffleStore, TaskStore, UrlStore
 from sparkfusion.runner.spark.tables import SparkTables
+from sparkfusion.worker.copy import CopySink
 from sparkfusion.worker.task import TaskInput, TaskReport, TaskSpec
 
 
@@ -42,11 +45,12 @@ class SparkJob(DrivenJob):
 
     def __init__(self, job: QueryJob, spark: SparkContext, tables: SparkTables) -> None:
         self._attempts = attempts_of(spark)
-        super().__init__(_left_to_spark(job) if self._attempts > 1 else job, max(2, spark.defaultParallelism))
+        super().__init__(job, max(2, spark.defaultParallelism))
         self._spark = spark
         self._tables = tables
         self._choice = choose_store(job.settings, spark)
         self._recipe = job.recipe()
+        self._compression = job.settings.compression(leaves_machine=self._choice.kind != "local")
         self._store = _open_store(self._choice, job, spark)
         self._jobs = TaggedJobs(spark, f"sparkfusion-{job.query}")
         self._memory_used = 0
@@ -57,12 +61,30 @@ class SparkJob(DrivenJob):
     def start(self, tasks: Sequence[HostedTask]) -> None:
         if tasks[0].key.stage == HEAD:
             self.run_here(tasks[0])
+        elif self._belongs_here(tasks):
+            for task in tasks:
+                self.run_here(task, self._sink_here(task))
         elif tasks[0].streams and self._job.writes is None and not self._store.readable_at_once:
             # a job for each task, so that its rows flow
             for task in tasks:
                 self._pool.submit(functools.partial(self._run_job, [task]))
         else:
             self._pool.submit(functools.partial(self._run_job, tasks))
+
+    def _belongs_here(self, tasks: Sequence[HostedTask]) -> bool:
+        """Whether a stage is so small that running it in this process takes less time than starting a Spark job."""
+        stage = self._job.graph.stage(tasks[0].key.stage)
+        read = stage.scan_bytes + sum(file.size for task in tasks for each in task.inputs for file in each.files)
+        if self._store.here is None or read > self._job.settings.integer("small_stage_bytes"):
+            return False
+        return is_light(stage.plan) and not self._tables.read_by(stage.plan)
+
+    def _sink_here(self, task: HostedTask) -> Sink | None:
+        assert self._store.here is not None
+        if task.streams:
+            writes = self._job.writes
+            return CopySink(task.key, self._store.here, writes) if writes is not None else None
+        return FileSink(task.key, self._store.here, self._compression)
 
     def stop_tasks(self) -> None:
         super().stop_tasks()
@@ -73,7 +95,9 @@ class SparkJob(DrivenJob):
         return super().spec(replace(task, inputs=self._store.brought_here(task.inputs)))
 
     def discard(self, key: TaskKey) -> None:
-        """Attempts are named by Spark; what a lost one wrote goes when the query ends."""
+        """Of tasks that ran here. Spark names its attempts itself; what a lost one wrote goes when the query ends."""
+        if self._store.here is not None:
+            self._store.here.discard(key)
 
     def release(self) -> None:
         self._notices.close()
@@ -89,7 +113,7 @@ class SparkJob(DrivenJob):
             failure = spark_error(error, [task.key for task in tasks])
             for task in tasks:
                 if self._take(task.key):
-                    self._driver.failed(task.key, classify(failure, task.key), streamed=False)
+                    self._driver.failed(task.key, classify(failure, task.key), final=self._attempts > 1)
             return
         for task in tasks:
             if self._take(task.key):
@@ -129,7 +153,7 @@ class SparkJob(DrivenJob):
             attempts=self._attempts,
             home=self._store.home,
             memory_home=self._store.memory_home if left else "",
-            compression=self._job.settings.compression(leaves_machine=self._choice.kind != "local"),
+            compression=self._compression,
             frames_url=self._store.frames_url,
             prepare=self._recipe,
             writes=writes,
@@ -175,15 +199,15 @@ class SparkJob(DrivenJob):
                 self._pass_on(report)
             self._driver.succeeded(report)
         except ChannelClosedError:
-            self._driver.failed(task.key, QueryCancelledError("the reader closed the query"), streamed=True)
+            self._driver.failed(task.key, QueryCancelledError("the reader closed the query"), final=True)
         except Exception as error:
-            self._driver.failed(task.key, classify(error, task.key), streamed=streamed)
+            self._driver.failed(task.key, classify(error, task.key), final=streamed)
 
     def _tell_error(self, task: HostedTask, error: SparkfusionError) -> None:
         if isinstance(error, LostOutputError):
             self._driver.lost(error.stage, error.task, error.attempt)
         error.where = task.key  # Spark counts attempts over all its tasks
-        self._driver.failed(task.key, error, streamed=False)
+        self._driver.failed(task.key, error, final=self._attempts > 1)
 
     def _pass_on(self, report: TaskReport) -> None:
         """Give a finished task's rows to the reader; nobody else reads its files."""
@@ -205,13 +229,6 @@ def _open_store(choice: StoreChoice, job: QueryJob, spark: SparkContext) -> Task
         return UrlStore(spark, job.query, choice.directory)
     directory = plain_path(choice.directory) if choice.directory else ""
     return FileStore(spark, job.query, directory, in_memory=choice.kind == "local" and not directory)
-
-
-def _left_to_spark(job: QueryJob) -> QueryJob:
-    """The job without retries of ours: Spark tries a task several times itself, and both would multiply."""
-    settings = job.settings.copy()
-    settings.set("sparkfusion.task_retries", 0)
-    return replace(job, settings=settings)
 
 
 def _bytes_in_memory(report: TaskReport) -> int:

@@ -19,7 +19,7 @@ from sparkfusion.exchange.chunks import ChunkSpool, Origin, is_chunk
 from sparkfusion.exchange.home import SharedHome
 from sparkfusion.exchange.manifest import Manifest
 from sparkfusion.exchange.remote import RemoteHome
-from sparkfusion.exchange.store import SHARED_MEMORY
+from sparkfusion.exchange.store import SHARED_MEMORY, BorrowedStore, FrameStore
 from sparkfusion.ids import QueryId, StageId
 from sparkfusion.plan.stage import StageGraph
 from sparkfusion.runner.drive import HostedTask
@@ -40,6 +40,9 @@ class TaskStore(ABC):
 
     home: str
     memory_home: str
+    here: FrameStore | None = None
+    """Where tasks that run in this process put their frames; None if others could not read them there."""
+
     readable_at_once: bool
     """Whether a task's output can be read when the task is done, or only when its whole job is."""
 
@@ -82,6 +85,9 @@ class FileStore(TaskStore):
         self.directory = str(self._disk.path)
         self.home = self.directory if is_local(spark) else ""
         self.memory_home = str(self._memory.path) if self._memory is not None else ""
+        home = Path(self.directory) / "here"
+        home.mkdir()
+        self.here = BorrowedStore("", str(home), 0)
 
     def destination(self, tasks: Sequence[HostedTask]) -> Destination:
         del tasks
@@ -106,6 +112,7 @@ class UrlStore(FileStore):
 
     def __init__(self, spark: SparkContext, query: QueryId, url: str) -> None:
         super().__init__(spark, query, "", in_memory=False)
+        self.here = None
         self._remote = RemoteHome(url, query)
         self._downloads = itertools.count()
 

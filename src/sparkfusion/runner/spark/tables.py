@@ -65,6 +65,9 @@ class SparkTables:
             self._frames[table.id] = (frame, table)
         return table
 
+    def read_by(self, plan: bytes) -> bool:
+        return bool(self._frames) and bool(tables_read(decode(plan)))
+
     def inputs(self, plans: Sequence[bytes]) -> list[TableInputs]:
         """What each task of a stage reads of registered tables."""
         with self._lock:
