@@ -7,6 +7,7 @@ WIRE := src/sparkfusion/plan/wire
 FUZZ_CASES ?= 3000
 SCALE ?= 1
 ROUNDS ?= 2
+WARM_UP ?= each
 
 .DEFAULT_GOAL := help
 .PHONY: help setup test check unit format fuzz bench bench-spark demo wire clean
@@ -44,7 +45,7 @@ bench: setup ## TPC-H timings
 	$(BIN)/python -m benchmarks.tpch
 
 bench-spark: setup ## TPC-H on Spark (local mode) against Spark SQL (SCALE=1, ROUNDS=2)
-	$(BIN)/python -m benchmarks.tpch_spark --scale $(SCALE) --rounds $(ROUNDS)
+	$(BIN)/python -m benchmarks.tpch_spark --scale $(SCALE) --rounds $(ROUNDS) --warm-up $(WARM_UP)
 
 demo: setup ## a short tour
 	$(BIN)/python -m benchmarks.demo

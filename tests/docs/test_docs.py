@@ -41,14 +41,15 @@ def lineitem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if _SNIPPET.search(page.read_text())], ids=lambda p: p.name)
+@pytest.mark.parametrize("page", [p for p in PAGES if _SNIPPET.search(p.read_text())], ids=lambda p: p.name)
 @pytest.mark.usefixtures("lineitem")
-def test_the_python_snippets_of_a_page_run_in_order(page: Path) -> None:
+def test_the_python_snippets_of_a_page_run_in_order(page: Path, request: pytest.FixtureRequest) -> None:
     import sparkfusion
 
-    with sparkfusion.connect() as session, contextlib.redirect_stdout(io.StringIO()) as printed:
+    spark = request.getfixturevalue("spark") if page.name == "spark.md" else None
+    with sparkfusion.connect(spark) as session, contextlib.redirect_stdout(io.StringIO()) as printed:
         session.register_parquet("lineitem", "data/lineitem/")
-        names: dict[str, object] = {"session": session}
+        names: dict[str, object] = {"session": session, "spark": spark}
         for snippet in _SNIPPET.findall(page.read_text()):
             exec(compile(snippet, str(page), "exec"), names)
         opened = names["session"]
