@@ -19,18 +19,25 @@ class TaskPool:
         self._slots = slots
         self._name = name
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._closed = False
         self._threads: list[threading.Thread] = []
 
     def submit(self, call: Callable[[], None]) -> None:
-        """Queue a call; it must not raise. Only the driver's thread submits."""
-        self._work.put(call)
-        if len(self._threads) < self._slots:
-            thread = threading.Thread(target=self._serve, name=f"{self._name}-{len(self._threads)}", daemon=True)
-            self._threads.append(thread)
-            thread.start()
+        """Queue a call; it must not raise. From any thread; after `close` nothing happens."""
+        with self._lock:
+            if self._closed:
+                return
+            self._work.put(call)
+            if len(self._threads) < self._slots:
+                thread = threading.Thread(target=self._serve, name=f"{self._name}-{len(self._threads)}", daemon=True)
+                self._threads.append(thread)
+                thread.start()
 
     def close(self, timeout: float) -> bool:
         """Let queued calls run out, end the threads, wait for them; False if some are still busy after the timeout."""
+        with self._lock:
+            self._closed = True
         for _ in self._threads:
             self._work.put(None)
         deadline = time.monotonic() + timeout

@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark import SparkContext
 
+from sparkfusion.config import available_cores
 from sparkfusion.errors import InternalError, QueryCancelledError, SparkfusionError, classify
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.sink import FileSink, Sink
@@ -45,7 +46,8 @@ class SparkJob(DrivenJob):
 
     def __init__(self, job: QueryJob, spark: SparkContext, tables: SparkTables) -> None:
         self._attempts = attempts_of(spark)
-        super().__init__(job, max(2, spark.defaultParallelism))
+        waiting = len(job.graph.stages)  # a thread that waits for a Spark job must not keep a task here from running
+        super().__init__(job, waiting + available_cores())
         self._spark = spark
         self._tables = tables
         self._choice = choose_store(job.settings, spark)
@@ -127,7 +129,10 @@ class SparkJob(DrivenJob):
         if answer.report is not None and not self._store.readable_at_once:
             self._driver.announce(_under_key(answer.report, task.key))
         elif self._take(task.key):
-            self._pool.submit(functools.partial(self._tell, task, answer))
+            if answer.report is not None and task.streams:
+                self._pool.submit(functools.partial(self._tell, task, answer))
+            else:
+                self._tell(task, answer)
 
     def _take(self, key: TaskKey) -> bool:
         """Whether the driver has still to be told of this task; the caller does it."""
@@ -183,7 +188,7 @@ class SparkJob(DrivenJob):
         return max(0, self._job.settings.resolved_store_memory() - self._memory_used)
 
     def _tell(self, task: HostedTask, answer: SparkAnswer | None) -> None:
-        """Tell the driver how a task ended; on a thread of the pool, must not raise."""
+        """Tell the driver how a task ended; must not raise. Rows for the reader may wait for it."""
         streamed = False
         try:
             if answer is None:
