@@ -38,13 +38,13 @@ class TaskStarted(Event):
 
 @dataclass(frozen=True)
 class TaskFinished(Event):
-    """A task is done. `failed_attempts` counts those that its host saw fail before, without telling of each."""
+    """A task is done. `earlier_attempts` counts those that its host made before, without telling of each."""
 
     key: TaskKey
     rows: int
     bytes: int
     seconds: float
-    failed_attempts: int = 0
+    earlier_attempts: int = 0
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,7 @@ def _summary(metrics: StageMetrics | None, planned: int | None = None) -> str:
     skew = f", skew {metrics.skew:.1f}" if metrics.tasks > 1 else ""
     merged = ", small partitions merged" if planned is not None and metrics.tasks < planned else ""
     ran = f" ── ran as {_count(metrics.tasks, 'task')}{merged}: {metrics.rows:,} rows"
-    again = f", {_count(metrics.failed_attempts, 'failed attempt')}" if metrics.failed_attempts else ""
+    again = f", {_count(metrics.earlier_attempts, 'earlier attempt')}" if metrics.earlier_attempts else ""
     again += f", {_count(metrics.recomputed_inputs, 'input')} recomputed" if metrics.recomputed_inputs else ""
     return f"{ran}{size}, {metrics.seconds * 1e3:,.1f} ms{skew}{again}"
 
@@ -135,7 +135,7 @@ def _metrics_json(metrics: StageMetrics) -> dict[str, Any]:
         "bytes": metrics.bytes,
         "seconds": metrics.seconds,
         "skew": metrics.skew,
-        "failed_attempts": metrics.failed_attempts,
+        "earlier_attempts": metrics.earlier_attempts,
         "recomputed_inputs": metrics.recomputed_inputs,
         "operators": [
             {

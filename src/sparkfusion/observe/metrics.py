@@ -13,7 +13,7 @@ from sparkfusion.worker.task import OperatorMetrics, TaskReport
 class StageMetrics:
     """`skew` is the slowest task's time over the mean: 1.0 is perfectly even.
 
-    `failed_attempts` and `recomputed_inputs` are what the host had to do again for these tasks.
+    `earlier_attempts` and `recomputed_inputs` are what the host had to do again for these tasks.
     """
 
     stage: StageId
@@ -23,7 +23,7 @@ class StageMetrics:
     seconds: float
     skew: float
     operators: tuple[OperatorMetrics, ...]
-    failed_attempts: int = 0
+    earlier_attempts: int = 0
     recomputed_inputs: int = 0
 
     @classmethod
@@ -38,7 +38,7 @@ class StageMetrics:
             seconds=total,
             skew=max(seconds) * len(seconds) / total if total else 1.0,
             operators=sum_operators(report.operators for report in reports),
-            failed_attempts=sum(report.failed_attempts for report in reports),
+            earlier_attempts=sum(report.earlier_attempts for report in reports),
             recomputed_inputs=sum(report.recomputed_inputs for report in reports),
         )
 

@@ -37,6 +37,7 @@ class ProgressState:
     stages_done: int = 0
     rows: int = 0
     failed_attempts: int = 0
+    earlier_attempts: int = 0
     planned_tasks: int = 0
     tasks_of_stage: dict[StageId, int] = field(default_factory=dict)
     finished_tasks: frozenset[tuple[StageId, int]] = frozenset()
@@ -80,7 +81,7 @@ def advance(state: ProgressState, event: Event) -> ProgressState:
                 state,
                 finished_tasks=state.finished_tasks | {task},
                 rows=state.rows + event.rows,
-                failed_attempts=state.failed_attempts + event.failed_attempts,
+                earlier_attempts=state.earlier_attempts + event.earlier_attempts,
             )
         case TaskFailed():
             return replace(state, failed_attempts=state.failed_attempts + 1)
@@ -141,4 +142,6 @@ def describe(state: ProgressState, now: float) -> str:
         parts.append(f"{state.rows:,} rows")
     if state.failed_attempts:
         parts.append(f"{state.failed_attempts} failed attempts")
+    if state.earlier_attempts:
+        parts.append(f"{state.earlier_attempts} repeated attempts")
     return "  ".join(parts)

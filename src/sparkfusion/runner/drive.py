@@ -99,7 +99,7 @@ class QueryDriver:
             if report.key in self._announced:
                 return
             self._announced.add(report.key)
-        size, failed = report.manifest.bytes, report.failed_attempts
+        size, failed = report.manifest.bytes, report.earlier_attempts
         self._job.emit(TaskFinished(self._job.query, report.key, report.rows, size, report.seconds, failed))
 
     def succeeded(self, report: TaskReport) -> None:

@@ -59,7 +59,7 @@ class TaskReport:
     """What a finished attempt says of itself.
 
     Attributes:
-        failed_attempts: how many attempts at this task its host saw fail before.
+        earlier_attempts: how many attempts at this task its host made before: failed, lost or overtaken.
         recomputed_inputs: how many producer tasks the host had to run again, because their frames were lost.
     """
 
@@ -68,5 +68,5 @@ class TaskReport:
     rows: int
     seconds: float
     operators: tuple[OperatorMetrics, ...] = field(default=(), compare=False)
-    failed_attempts: int = 0
+    earlier_attempts: int = 0
     recomputed_inputs: int = 0

@@ -101,7 +101,7 @@ class _Attempt:
             raise
         except Exception as error:
             raise classify(error, self._spec.key) from error
-        return replace(report, failed_attempts=self.tried - 1, recomputed_inputs=taken.recomputed)
+        return replace(report, earlier_attempts=self.tried - 1, recomputed_inputs=taken.recomputed)
 
     def _published(self, report: TaskReport) -> TaskReport:
         """The report after its frames are where others can read them."""
