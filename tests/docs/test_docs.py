@@ -6,12 +6,16 @@ import contextlib
 import io
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from tests.docs.settings_page import PAGE, render
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -41,12 +45,24 @@ def lineitem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if _SNIPPET.search(p.read_text())], ids=lambda p: p.name)
+WITH_SNIPPETS = [page for page in PAGES if _SNIPPET.search(page.read_text())]
+
+
+@pytest.mark.parametrize("page", [p for p in WITH_SNIPPETS if p.name != "spark.md"], ids=lambda p: p.name)
 @pytest.mark.usefixtures("lineitem")
-def test_the_python_snippets_of_a_page_run_in_order(page: Path, request: pytest.FixtureRequest) -> None:
+def test_the_python_snippets_of_a_page_run_in_order(page: Path) -> None:
+    run_snippets(page)
+
+
+@pytest.mark.usefixtures("lineitem")
+def test_the_python_snippets_about_spark_run_in_order(spark: SparkSession) -> None:
+    run_snippets(ROOT / "docs" / "spark.md", spark)
+    assert list(Path("out").glob("*.parquet"))
+
+
+def run_snippets(page: Path, spark: SparkSession | None = None) -> None:
     import sparkfusion
 
-    spark = request.getfixturevalue("spark") if page.name == "spark.md" else None
     with sparkfusion.connect(spark) as session, contextlib.redirect_stdout(io.StringIO()) as printed:
         session.register_parquet("lineitem", "data/lineitem/")
         names: dict[str, object] = {"session": session, "spark": spark}

@@ -73,8 +73,15 @@ class RowPlan:
         return _python(self._spark, self._side_by_side(sorted(partitions)), function, inline)
 
     def rows(self) -> JavaRows:
-        """What each task reads, its record among it."""
-        return self._each_its_own() if any(self._pieces) else self._own()
+        """What each task reads, its record among it, as single rows.
+
+        Marked rows are pairs in the JVM, which only a Python worker takes apart.
+        """
+        if not any(self._pieces):
+            return self._own()
+        rows = self._each_its_own()
+        pairs = any(not isinstance(piece.source, Shuffled) for each in self._pieces for piece in each)
+        return _python(self._spark, rows, iter) if pairs else rows
 
     def _own(self) -> JavaRows:
         """Partition i holds record i, pickled inside a list as PySpark does it."""
