@@ -6,13 +6,17 @@ import signal
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from tests import leaks
+from tests import leaks, runners
+from tests.runners import Runner
+from tests.spark_session import scratch_of, spark_session
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from sparkfusion import Session
 
 SHARED = "connect_shared"
@@ -36,34 +40,61 @@ class Connect(Protocol):
     def __call__(self, config: Mapping[str, object] | None = None) -> Session: ...
 
 
-@pytest.fixture(scope="session", params=["local"])
+@pytest.fixture(scope="session")
 def runner_name(request: pytest.FixtureRequest) -> str:
-    """The runner that sessions of `connect` use; behaviour suites run once for each."""
+    """The name of the runner that sessions of `connect` use; behaviour suites run once for each."""
     return str(request.param)
 
 
+@pytest.fixture(scope="session")
+def runner(
+    runner_name: str,
+    request: pytest.FixtureRequest,
+    private_temporary_directory: None,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Runner]:
+    """The runner that sessions of `connect` use."""
+    settings = dict(runners.RUNNERS[runner_name])
+    target: Any = request.getfixturevalue("spark") if runner_name in runners.SPARK else None
+    with ExitStack() as stack:
+        if settings.get("sparkfusion.store") == "shared":
+            directory = tmp_path_factory.mktemp("shared")
+            settings["sparkfusion.store_dir"] = str(directory)
+            stack.enter_context(leaks.watched(directory))
+        if settings.get("sparkfusion.store") == "spark":
+            stack.enter_context(leaks.watched(scratch_of(target), "**/shuffle_*"))
+        yield Runner(runner_name, target, settings)
+
+
+@pytest.fixture(scope="session")
+def spark(private_temporary_directory: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The one Spark session of the run, from the first test that needs it until the end."""
+    with spark_session(tmp_path_factory.mktemp("spark")) as session:
+        yield session
+
+
 @pytest.fixture
-def connect(runner_name: str) -> Iterator[Connect]:
+def connect(runner: Runner) -> Iterator[Connect]:
     """Open sessions: `session = connect({"sparkfusion.bytes_per_partition": 1})`."""
     with ExitStack() as stack:
-        yield _connector(runner_name, stack)
+        yield _connector(runner, stack)
 
 
 @pytest.fixture(scope="module")
-def connect_shared(runner_name: str, private_temporary_directory: None) -> Iterator[Connect]:
+def connect_shared(runner: Runner) -> Iterator[Connect]:
     """Like `connect`, for module-scoped fixtures: sessions live as long as the module's tests, and are checked then."""
     before = leaks.take()
     with ExitStack() as stack:
-        yield _connector(runner_name, stack)
+        yield _connector(runner, stack)
     _fail_on(leaks.since(before), "this module's tests")
 
 
-def _connector(runner_name: str, stack: ExitStack) -> Connect:
+def _connector(runner: Runner, stack: ExitStack) -> Connect:
     import sparkfusion
 
     def connect(config: Mapping[str, object] | None = None) -> Session:
-        assert runner_name == "local", f"no runner {runner_name!r} yet"
-        return stack.enter_context(sparkfusion.connect(config=dict(config or {})))
+        settings = {**runner.settings, **(config or {})}
+        return stack.enter_context(sparkfusion.connect(runner.target, config=settings))
 
     return connect
 
@@ -96,7 +127,20 @@ def _fail_on(left: list[str], who: str) -> None:
         pytest.fail(f"{who} left behind: {'; '.join(left)}", pytrace=False)
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """A run that was started in the background may ignore Ctrl-C, and so would every process that a test starts."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    config.addinivalue_line("markers", runners.MARKER)
+
+
+@pytest.hookimpl(tryfirst=True)  # the runner's name comes first in a test's id
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "runner_name" in metafunc.fixturenames:
+        names = runners.chosen_for(metafunc.definition)
+        metafunc.parametrize("runner_name", names, indirect=True, scope="session")
+
+
+@pytest.hookimpl(trylast=True)  # after pytest has brought tests with the same fixtures together
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items[:] = runners.in_order(items)

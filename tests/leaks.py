@@ -9,6 +9,8 @@ import os
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,11 +22,13 @@ PATIENCE = 3.0
 FILE_PREFIX = "sparkfusion-"
 
 # Python's own helpers: one for each process, they stay until it ends.
-_KNOWN_PROCESSES = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
+_known_processes: tuple[str, ...] = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 # Native threads get a dummy when they call Python; it goes with the thread, which is not ours to end.
 _KNOWN_THREADS = ("pytest_timeout", "Dummy-")
 # What a failed verification writes is there to be looked at.
 _KNOWN_FILES = ("sparkfusion-reproducers",)
+# Directories in which what has such a name is ours.
+_watched: tuple[tuple[Path, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,30 @@ def since(before: Snapshot) -> list[str]:
     return []
 
 
+@contextmanager
+def known_processes(*commands: str) -> Iterator[None]:
+    """Let processes come and go whose command line holds one of these."""
+    global _known_processes  # noqa: PLW0603
+    before = _known_processes
+    _known_processes = (*before, *commands)
+    try:
+        yield
+    finally:
+        _known_processes = before
+
+
+@contextmanager
+def watched(directory: Path, pattern: str = "*") -> Iterator[None]:
+    """Count what is in this directory as files of ours."""
+    global _watched  # noqa: PLW0603
+    before = _watched
+    _watched = (*before, (directory, pattern))
+    try:
+        yield
+    finally:
+        _watched = before
+
+
 def _children() -> frozenset[psutil.Process]:
     try:
         # Asks the kernel whether there is any child at all; listing them means reading all of /proc.
@@ -73,7 +101,7 @@ def _children() -> frozenset[psutil.Process]:
 
 def _is_known(process: psutil.Process) -> bool:
     command = _command(process)
-    return any(name in command for name in _KNOWN_PROCESSES)
+    return any(name in command for name in _known_processes)
 
 
 def _command(process: psutil.Process) -> str:
@@ -92,12 +120,13 @@ def _describe_thread(thread: threading.Thread) -> str:
 
 
 def _files() -> frozenset[Path]:
-    """Our files in the temporary directory, which belongs to this run alone, and this process's in /dev/shm.
+    """Our files in the temporary directory, which belongs to this run alone, in watched ones, and ours in /dev/shm.
 
     What another process leaves in /dev/shm cannot be told from another run's. A store has a directory in both places,
     so a process of ours that dies is found by the other one.
     """
-    return frozenset(_named(FILE_PREFIX, tempfile.gettempdir()) + _named(f"{FILE_PREFIX}{os.getpid()}-", "/dev/shm"))
+    named = _named(FILE_PREFIX, tempfile.gettempdir()) + _named(f"{FILE_PREFIX}{os.getpid()}-", "/dev/shm")
+    return frozenset(named + [path for directory, pattern in _watched for path in directory.glob(pattern)])
 
 
 def _named(prefix: str, directory: str) -> list[Path]:

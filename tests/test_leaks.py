@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import pytest
 
 from tests import leaks
-
-CONFTEST = Path(__file__).with_name("conftest.py")
+from tests.suites.inner_run import Run
 
 
 @pytest.fixture
 def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs a test file under our conftest, in a process of its own."""
-    monkeypatch.setenv("PYTHONPATH", str(CONFTEST.parents[1]))
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    return Run(pytester)
-
-
-class Run:
-    def __init__(self, pytester: pytest.Pytester) -> None:
-        self._pytester = pytester
-        pytester.makeconftest(CONFTEST.read_text() + "\nleaks.PATIENCE = 0.2\n")
-
-    def __call__(self, source: str) -> pytest.RunResult:
-        self._pytester.makepyfile(source)
-        return self._pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    """Runs a test file under our conftest, on the embedded runner only."""
+    return Run(pytester, monkeypatch, "-k", "not spark")
 
 
 def test_a_native_thread_that_called_python_is_no_leak(run: Run) -> None:

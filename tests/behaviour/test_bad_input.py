@@ -33,7 +33,16 @@ def _garbage(path: Path) -> None:
     path.write_bytes(b"not Parquet at all" * 100)
 
 
+def _damaged(path: Path) -> None:
+    """Pages, not the footer that planning reads."""
+    pq.write_table(part(0), path)
+    with path.open("r+b") as file:
+        file.seek(4)
+        file.write(b"\xff" * 2000)
+
+
 BROKEN = {"truncated": _truncated, "garbage": _garbage}
+BROKEN_WHEN_READ = BROKEN | {"damaged": _damaged}
 
 
 @pytest.mark.parametrize("method", ["register_parquet", "register_csv", "register_json", "register_arrow"])
@@ -57,14 +66,14 @@ def test_unreadable_file_is_found_at_registration(session: Session, tmp_path: Pa
     assert_usable(session)
 
 
-@pytest.mark.parametrize("breakage", BROKEN)
+@pytest.mark.parametrize("breakage", BROKEN_WHEN_READ)
 def test_unreadable_file_is_found_at_run_time(session: Session, tmp_path: Path, breakage: str) -> None:
     home = tmp_path / "orders"
     home.mkdir()
     for number in range(3):
         pq.write_table(part(number), home / f"{number}.parquet")
     session.register_parquet("orders", home)
-    BROKEN[breakage](home / "1.parquet")
+    BROKEN_WHEN_READ[breakage](home / "1.parquet")
     with pytest.raises(SparkfusionError, match="Parquet") as caught:
         session.sql("select k, count(*) from orders where v > 3 group by k").collect()
     assert "orders" in str(caught.value), "neither the table nor the file is named"
@@ -177,17 +186,34 @@ def test_function_that_cannot_be_unpickled(session: Session) -> None:
     assert_usable(session)
 
 
-def test_full_disk_in_the_store(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(frames.FrameFileWriter, "write", _no_space)
-        with pytest.raises(StoreFullError, match="no space left for frames") as caught:
-            session.sql("select k, count(*) from t group by k").collect()
+def test_full_disk_in_the_store(session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames.FrameFileWriter, "write", frames.FrameFileWriter.write)  # put back if tasks run here
+    full = tmp_path / "the disk is full"
+    full.touch()
+    session.register_udf(_disk_filler(full))
+    with pytest.raises(StoreFullError, match="no space left for frames") as caught:
+        session.sql("select k, sum(fill_disk(v)) from t group by k").collect()
     assert "sparkfusion.store_dir" in str(caught.value)
+    full.unlink()
     assert_usable(session)
 
 
-def _no_space(self: object, batch: object) -> int:
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+def _disk_filler(full: Path) -> datafusion.ScalarUDF:
+    """bigint → the same bigint. From then on the process that called it cannot write frames, while that file exists."""
+    path = str(full)
+
+    def fill_disk(values: pa.Array) -> pa.Array:
+        write = frames.FrameFileWriter.write
+
+        def no_space(self: frames.FrameFileWriter, batch: pa.RecordBatch) -> int:
+            if Path(path).exists():
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return write(self, batch)
+
+        frames.FrameFileWriter.write = no_space  # type: ignore[method-assign]
+        return values
+
+    return datafusion.udf(fill_disk, [pa.int64()], pa.int64(), "volatile", "fill_disk")
 
 
 def test_plan_over_the_size_limit(session: Session) -> None:
@@ -200,12 +226,13 @@ def test_plan_over_the_size_limit(session: Session) -> None:
     assert_usable(session)
 
 
-def test_store_directory_that_does_not_exist(session: Session, tmp_path: Path) -> None:
-    session.config["sparkfusion.store_dir"] = str(tmp_path / "nowhere")
-    with pytest.raises(ResourceError, match="nowhere") as caught:
-        session.sql("select k, count(*) from t group by k").collect()
-    assert "sparkfusion.store_dir" in str(caught.value)
-    del session.config["sparkfusion.store_dir"]
+@pytest.mark.runners("local", "spark-local", "spark-shared", reason="Spark's shuffle is in no directory of ours")
+def test_store_directory_that_does_not_exist(session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setitem(session.config, "sparkfusion.store_dir", str(tmp_path / "nowhere"))
+        with pytest.raises(ResourceError, match="nowhere") as caught:
+            session.sql("select k, count(*) from t group by k").collect()
+        assert "sparkfusion.store_dir" in str(caught.value)
     assert_usable(session)
 
 

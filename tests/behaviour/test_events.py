@@ -126,21 +126,40 @@ def test_events_of_two_queries_carry_their_own_ids(session: Session) -> None:
     assert sorted(event.rows for event in finished) == [7, TOTAL]
 
 
-def test_task_is_tried_again_after_an_error_from_outside(session: Session, tmp_path: Path) -> None:
-    marker = str(tmp_path / "failed once")
+def _fails_once(marker: Path) -> datafusion.ScalarUDF:
+    """bigint → the same bigint; whoever is first to call it gets an error."""
+    path = str(marker)
 
     def flaky(values: pa.Array) -> pa.Array:
         import os
 
         try:
-            os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL))
         except FileExistsError:
             return values
         raise ConnectionError("Connection refused")
 
-    session.register_udf(datafusion.udf(flaky, [pa.int64()], pa.int64(), "immutable", "flaky"))
+    return datafusion.udf(flaky, [pa.int64()], pa.int64(), "immutable", "flaky")
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["select k, sum(flaky(v)) as s from t group by k", "select flaky(v) as s from t"],
+    ids=["in a shuffle", "streamed to the reader"],
+)
+def test_task_is_tried_again_after_an_error_from_outside(session: Session, tmp_path: Path, query: str) -> None:
+    session.register_udf(_fails_once(tmp_path / "failed once"))
     events = record(session)
-    found = session.sql("select k, sum(flaky(v)) as s from t group by k").to_pydict()
-    assert sum(found["s"]) == sum(range(TOTAL))
+    assert sum(session.sql(query).to_pydict()["s"]) == sum(range(TOTAL))
+    told_at_once = len([event for event in events if isinstance(event, TaskFailed)])
+    told_at_the_end = sum(event.earlier_attempts for event in events if isinstance(event, TaskFinished))
+    assert told_at_once + told_at_the_end == 1
+
+
+@pytest.mark.runners("local", reason="Spark tries a task again by itself, and tells when it is done")
+def test_story_of_a_task_that_is_tried_again(session: Session, tmp_path: Path) -> None:
+    session.register_udf(_fails_once(tmp_path / "failed once"))
+    events = record(session)
+    session.sql("select k, sum(flaky(v)) as s from t group by k").collect()
     assert [event.retried for event in events if isinstance(event, TaskFailed)] == [True]
     assert [event.key.attempt for event in events if isinstance(event, TaskFinished) and event.key.attempt] == [1]

@@ -73,6 +73,10 @@ class _Usage:
             self.disk_peak = max(self.disk_peak, _frame_bytes(self._disk))
 
 
+ON_SPARK = "on Spark memory is used where no directory was chosen: see tests/spark/test_store.py"
+
+
+@pytest.mark.runners("local", reason=ON_SPARK)
 @pytest.mark.parametrize("budget", [0, 1, 256 * 1024])
 def test_shuffle_larger_than_the_memory_budget_goes_to_disk(
     open_wide: Callable[[dict[str, object]], Session], tmp_path: Path, budget: int
@@ -87,6 +91,7 @@ def test_shuffle_larger_than_the_memory_budget_goes_to_disk(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.runners("local", reason=ON_SPARK)
 def test_shuffle_within_the_budget_stays_in_memory(
     open_wide: Callable[[dict[str, object]], Session], tmp_path: Path
 ) -> None:
@@ -141,6 +146,7 @@ def test_compressed_frames(open_wide: Callable[[dict[str, object]], Session], co
         assert sum(written) > 4_500_000
     else:
         assert sum(written) < 3_500_000
+    assert_distributed_like_single_node(session.sql("select v, s from wide where v % 3 = 0"))  # rows for the reader
 
 
 @pytest.mark.parametrize("name", ["with space", "ünïcödé 表", "per%41cent", "a#b?c", "qu'ote\"s", "star*", "[x]"])

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from datafusion import udf
 
 import sparkfusion
 from sparkfusion import Session, UserError
 from sparkfusion.config import SETTINGS
 from sparkfusion.observe.events import TaskStarted
-from tests.behaviour.parts import DISTRIBUTED, assert_usable, record, rows_of, single_node, write_parts
+from sparkfusion.verify import assert_distributed_eq
+from tests.behaviour.parts import DISTRIBUTED, TOTAL, assert_usable, record, write_parts
 from tests.conftest import Connect
 
 BATCH_SIZE = "datafusion.execution.batch_size"
 SLOTS = "sparkfusion.slots"
+NO_TASK = pytest.mark.runners("local", reason="no query runs, so the runner makes no difference")
 
 
 @pytest.fixture
@@ -22,6 +26,7 @@ def session(connect: Connect) -> Session:
     return connect()
 
 
+@NO_TASK
 @pytest.mark.parametrize("name", [BATCH_SIZE, SLOTS])
 def test_set_show_and_config_agree(session: Session, name: str) -> None:
     session.sql(f"SET {name} = 17")
@@ -33,6 +38,7 @@ def test_set_show_and_config_agree(session: Session, name: str) -> None:
     assert session.config[name] == "19"
 
 
+@NO_TASK
 @pytest.mark.parametrize("name", [BATCH_SIZE, SLOTS])
 def test_reset_brings_the_default_back(session: Session, name: str) -> None:
     default = session.config[name]
@@ -44,6 +50,7 @@ def test_reset_brings_the_default_back(session: Session, name: str) -> None:
     assert session.config[name] == default
 
 
+@NO_TASK
 def test_show_all_lists_everything(session: Session) -> None:
     shown = session.sql("show all").to_pydict()["name"]
     assert {setting.name for setting in SETTINGS} <= set(shown)
@@ -52,12 +59,14 @@ def test_show_all_lists_everything(session: Session) -> None:
     assert len(session.config) == len(shown)
 
 
+@NO_TASK
 def test_settings_of_connect_take_effect(connect: Connect) -> None:
     session = connect({SLOTS: 3, BATCH_SIZE: 99, "datafusion.execution.time_zone": "Europe/Vienna"})
     assert (session.config[SLOTS], session.config[BATCH_SIZE]) == ("3", "99")
     assert session.config["datafusion.execution.time_zone"] == "Europe/Vienna"
 
 
+@NO_TASK
 @pytest.mark.parametrize(
     ("name", "value", "shown"),
     [
@@ -80,6 +89,7 @@ def test_values_in_their_forms(session: Session, name: str, value: object, shown
     assert session.config[name] == shown
 
 
+@NO_TASK
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
@@ -107,11 +117,13 @@ def test_wrong_settings_are_refused_and_change_nothing(session: Session, name: s
     assert dict(session.config) == before
 
 
+@NO_TASK
 def test_a_misspelt_setting_gets_a_suggestion(session: Session) -> None:
     with pytest.raises(UserError, match=r"did you mean 'sparkfusion\.slots'"):
         session.config["sparkfusion.slot"] = 1
 
 
+@NO_TASK
 def test_config_is_a_mapping(session: Session) -> None:
     assert SLOTS in session.config
     assert "sparkfusion.nothing" not in session.config
@@ -119,14 +131,35 @@ def test_config_is_a_mapping(session: Session) -> None:
     assert session.config.get("sparkfusion.nothing", "none") == "none"
 
 
-def test_settings_reach_the_tasks(connect: Connect, tmp_path: Path) -> None:
-    session = connect(DISTRIBUTED | {BATCH_SIZE: 10})
+@pytest.fixture
+def over_parts(connect: Connect, tmp_path: Path) -> Session:
+    session = connect(DISTRIBUTED)
     session.register_parquet("t", write_parts(tmp_path))
-    assert max(batch.num_rows for batch in session.sql("select v + 1 as w from t").stream()) <= 10
-    session.config["datafusion.execution.time_zone"] = "+05:00"
-    query = "select k, max(cast(to_timestamp(v) as varchar)) as at from t where cast(now() as varchar) > '2' group by k"
-    frame = session.sql(query)
-    assert rows_of(frame.collect()) == rows_of(single_node(frame))
+    return session
+
+
+def test_the_batch_size_reaches_the_tasks(over_parts: Session) -> None:
+    def size(values: pa.Array) -> pa.Array:
+        return pa.array([len(values)] * len(values), pa.int64())
+
+    over_parts.register_udf(udf(size, [pa.int64()], pa.int64(), "volatile", "size"))
+    for batch_size in (50, 125):
+        over_parts.config[BATCH_SIZE] = batch_size
+        with over_parts.sql("select size(v) as n from t").stream() as rows:
+            batches = list(rows)
+        assert {batch["n"][0].as_py() for batch in batches} == {batch_size}
+        assert {batch.num_rows for batch in batches} == {batch_size}
+        assert len(batches) == TOTAL // batch_size
+
+
+@pytest.mark.parametrize(("zone", "hours"), [("+02:00", -2), ("America/New_York", 5)])
+def test_the_time_zone_reaches_the_tasks(over_parts: Session, zone: str, hours: int) -> None:
+    """Which instant a text without a zone means depends on the session's zone."""
+    over_parts.config["datafusion.execution.time_zone"] = zone
+    midnight = "((2000 + 0 * k)::varchar || '-01-01T00:00:00')::timestamptz"
+    sql = f"select date_part('epoch', {midnight}) as e, count(*) as n from t group by 1"
+    assert over_parts.sql(sql).to_pylist() == [{"e": 946684800.0 + hours * 3600, "n": TOTAL}]
+    assert_distributed_eq(over_parts, sql)
 
 
 def test_slots_bound_the_tasks_that_run_at_once(connect: Connect, tmp_path: Path) -> None:
@@ -144,6 +177,7 @@ def test_the_information_schema_cannot_be_switched_off(connect: Connect) -> None
     assert_usable(session)
 
 
+@NO_TASK
 def test_set_of_the_time_zone(session: Session) -> None:
     session.sql("SET TIME ZONE = 'Europe/Vienna'")
     assert session.config["datafusion.execution.time_zone"] == "Europe/Vienna"

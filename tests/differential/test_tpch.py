@@ -3,25 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from benchmarks.tpc import TPCH
 from tests.conftest import Connect
-from tests.suites.differential import PARTITIONS, SuiteRun, suite_run
+from tests.runners import LOCAL, SPARK, Runner
+from tests.suites.differential import FEW_MINUTES, PARTITIONS, SCALE, SPARK_PARTITIONS, SuiteRun, suite_run
+
+NUMBERS = range(1, TPCH.query_count + 1)
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("tpch")
+    TPCH.generate(directory, SCALE)
+    return directory
 
 
 @pytest.fixture(scope="module")
-def tpch(
-    connect_shared: Connect, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
-) -> Iterator[SuiteRun]:
-    with suite_run(TPCH, tmp_path_factory.mktemp("tpch"), connect_shared, request) as run:
+def tpch(files: Path, runner: Runner, connect_shared: Connect, request: pytest.FixtureRequest) -> Iterator[SuiteRun]:
+    with suite_run(TPCH, files, runner, connect_shared, request) as run:
         yield run
 
 
-@pytest.mark.parametrize("number", range(1, TPCH.query_count + 1))
+@pytest.mark.runners(LOCAL, reason=FEW_MINUTES)
+@pytest.mark.parametrize("number", NUMBERS)
 @pytest.mark.parametrize("partitions", PARTITIONS)
 def test_query_gives_its_single_node_answer(
     tpch: SuiteRun, partitions: int, number: int, connect_shared: Connect
 ) -> None:
     tpch.check(number, partitions)
+
+
+@pytest.mark.runners(*SPARK, reason="all partition counts are above")
+@pytest.mark.parametrize("number", NUMBERS)
+def test_query_gives_its_single_node_answer_on_spark(tpch: SuiteRun, number: int, connect_shared: Connect) -> None:
+    tpch.check(number, SPARK_PARTITIONS)

@@ -14,6 +14,7 @@ import sparkfusion
 from sparkfusion.verify import Outcome, VerifyResult, compare_tables, verify_query
 from sparkfusion.worker.session import session_config
 from tests.fuzz.case import Case
+from tests.runners import EMBEDDED, Runner
 
 PATIENCE = 60.0
 """Seconds after which a case counts as hanging; the slowest of 1,600 took 1.6."""
@@ -31,11 +32,11 @@ class Answer:
     upstream: bool
 
 
-def check_case(case: Case) -> VerifyResult:
+def check_case(case: Case, runner: Runner = EMBEDDED) -> VerifyResult:
     """The result of the harness; raises `CaseError` if it is a failure of ours or does not come at all."""
     answers: queue.SimpleQueue[Answer | BaseException] = queue.SimpleQueue()
     # A thread that hangs in native code cannot be stopped, only left behind.
-    threading.Thread(target=_run, args=(case, answers), name="fuzz case", daemon=True).start()
+    threading.Thread(target=_run, args=(case, runner, answers), name="fuzz case", daemon=True).start()
     try:
         answer = answers.get(timeout=PATIENCE)
     except queue.Empty:
@@ -68,10 +69,10 @@ def is_upstream_defect(session: sparkfusion.Session, sql: str, result: VerifyRes
     return expected is not None and not compare_tables(expected, plain).equal
 
 
-def _run(case: Case, answers: queue.SimpleQueue[Answer | BaseException]) -> None:
-    config = {"sparkfusion.bytes_per_partition": 1, **dict(case.settings)}
+def _run(case: Case, runner: Runner, answers: queue.SimpleQueue[Answer | BaseException]) -> None:
+    config = {**runner.settings, "sparkfusion.bytes_per_partition": 1, **dict(case.settings)}
     try:
-        with tempfile.TemporaryDirectory() as directory, sparkfusion.connect(config=config) as session:
+        with tempfile.TemporaryDirectory() as directory, sparkfusion.connect(runner.target, config=config) as session:
             case.register(session, Path(directory))
             result = verify_query(session, case.sql)
             answers.put(Answer(result, is_upstream_defect(session, case.sql, result)))

@@ -1,4 +1,4 @@
-"""Connecting to Spark: whose session it is, what cannot be used, and whether driver and executors fit."""
+"""Connecting to Spark: whose session it is, and what cannot be used."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import sparkfusion
-from sparkfusion import ResourceError, Session, UserError
-from sparkfusion.runner.spark import environment
+from sparkfusion import Session, UserError
 from sparkfusion.runner.spark.master import attempts_of, is_local
 from tests.behaviour.parts import DISTRIBUTED, write_parts
-from tests.conftest import Connect
-from tests.spark.conftest import FAST_START
+from tests.spark_session import FAST_START
 
 GROUPED = "select k, count(*) as n from t group by k"
 
@@ -33,13 +31,13 @@ def answers(session: Session, parts: Path) -> bool:
 def test_a_users_session_stays_open(spark: SparkSession, tmp_path: Path) -> None:
     with sparkfusion.connect(spark, config=DISTRIBUTED) as session:
         assert answers(session, write_parts(tmp_path))
-    assert spark.range(3).count() == 3
+    assert len(spark.range(3).collect()) == 3
 
 
 def test_the_name_spark_means_the_active_session(spark: SparkSession, tmp_path: Path) -> None:
     with sparkfusion.connect("spark", config=DISTRIBUTED) as session:
         assert answers(session, write_parts(tmp_path))
-    assert spark.range(3).count() == 3
+    assert len(spark.range(3).collect()) == 3
 
 
 def test_the_active_session_is_found_from_any_thread(spark: SparkSession, tmp_path: Path) -> None:
@@ -54,7 +52,7 @@ def test_the_active_session_is_found_from_any_thread(spark: SparkSession, tmp_pa
     thread.start()
     thread.join()
     assert found == [True]
-    assert spark.range(3).count() == 3
+    assert len(spark.range(3).collect()) == 3
 
 
 def test_tasks_and_partitions_follow_sparks_cores(spark: SparkSession) -> None:
@@ -87,17 +85,6 @@ def test_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
     assert caught.value.hint == "pip install 'sparkfusion[spark]'"
 
 
-def test_a_cluster_needs_a_shared_directory(connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparkfusion.runner.spark.job.is_local", lambda _: False)
-    session, parts = connect(DISTRIBUTED), write_parts(tmp_path)
-    session.register_parquet("t", parts)
-    with pytest.raises(ResourceError, match=r"no place that every executor of local\S* reaches") as caught:
-        session.sql(GROUPED).collect()
-    assert "sparkfusion.store_dir" in str(caught.value)
-    session.config["sparkfusion.store_dir"] = str(tmp_path)
-    assert answers(session, parts)
-
-
 class _Context:
     def __init__(self, master: str, **conf: str) -> None:
         self.master = master
@@ -128,75 +115,6 @@ def test_what_a_master_is(master: str, local: bool, attempts: int) -> None:
 def test_a_clusters_attempts_are_its_users() -> None:
     context: Any = _Context("yarn", **{"spark.task.maxFailures": "9"})
     assert attempts_of(context) == 9
-
-
-# ---- do driver and executors fit?
-
-
-@pytest.fixture
-def unchecked(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
-    """As if nobody had connected to it before."""
-    import weakref
-
-    monkeypatch.setattr(environment, "_checked", weakref.WeakSet())
-    return spark
-
-
-def test_other_versions_on_the_executors(unchecked: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = environment.describe_environment()
-    monkeypatch.setattr(environment, "describe_environment", lambda: {**here, "datafusion": "54.1.0"})
-    with pytest.raises(UserError, match="executors do not fit the driver: datafusion") as caught:
-        sparkfusion.connect(unchecked)
-    assert f"{here['datafusion']} (driver: 54.1.0)" in caught.value.message
-    assert "PYSPARK_PYTHON" in (caught.value.hint or "")
-    assert unchecked.range(3).count() == 3
-
-
-class _Failing(_Context):
-    """A context whose every job fails with these words."""
-
-    def __init__(self, words: str) -> None:
-        super().__init__("yarn")
-        self._words = words
-
-    def parallelize(self, *_: object) -> None:
-        raise RuntimeError(self._words)
-
-
-@pytest.mark.parametrize(
-    ("failure", "shown"),
-    [
-        ("ModuleNotFoundError: No module named 'sparkfusion'", "sparkfusion missing"),
-        ("ModuleNotFoundError: No module named 'datafusion.plan'", "datafusion missing"),
-        ("ModuleNotFoundError: No module named 'cloudpickle'", "cloudpickle missing"),
-        ("Python in worker has different version: 3.9 than that in driver: 3.11, PySpark cannot", "python 3.9"),
-    ],
-)
-def test_executors_that_cannot_even_answer(failure: str, shown: str) -> None:
-    context: Any = _Failing(failure)
-    with pytest.raises(UserError, match=f"executors do not fit the driver: {shown} ") as caught:
-        environment.check_executors(context)
-    assert "on the executors" in (caught.value.hint or "")
-
-
-def test_a_package_that_an_executor_lacks(unchecked: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As Spark really tells it."""
-
-    def report(numbers: Any) -> Any:
-        list(numbers)
-        import a_package_of_the_driver  # type: ignore[import-not-found]
-
-        yield a_package_of_the_driver
-
-    monkeypatch.setattr(environment, "_report", report)
-    with pytest.raises(UserError, match="executors do not fit the driver: a_package_of_the_driver missing"):
-        sparkfusion.connect(unchecked)
-
-
-def test_another_failure_of_the_executors_is_told() -> None:
-    context: Any = _Failing("no more file handles")
-    with pytest.raises(sparkfusion.ExternalError, match="no more file handles"):
-        environment.check_executors(context)
 
 
 # ---- a session of our own, with the Java that comes from PyPI

@@ -12,15 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sparkfusion import Session, StoreFullError
+from sparkfusion import Session
+from sparkfusion.exchange.home import SharedHome
 from sparkfusion.exchange.owned import PREFIX
-from sparkfusion.runner.spark.home import SharedHome
-from tests.behaviour.parts import DISTRIBUTED, assert_distributed_like_single_node
+from tests.behaviour.parts import DISTRIBUTED
 from tests.behaviour.probes import PATIENCE, Gate, holding_udf
 from tests.conftest import Connect
 from tests.spark.watch import frame_files
 
-JOIN = "select count(*) as n, sum(a.v) as s from wide a join wide b on a.v = b.v and a.s = b.s"
 SHUFFLED_THEN_HELD = "select hang(count(*)) as n from (select s, count(*) as n from wide group by s)"
 MEMORY = Path("/dev/shm")
 
@@ -103,26 +102,6 @@ def test_a_chosen_directory_has_everything_and_is_empty_afterwards(frames_of: Fr
     assert list(store.iterdir()) == []
 
 
-def test_a_relative_directory_is_the_drivers(
-    frames_of: FramesOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "store").mkdir()
-    monkeypatch.chdir(tmp_path)  # the workers are elsewhere
-    _, there = frames_of({"sparkfusion.store_dir": "store"}, tmp_path / "store")
-    assert there > 2_000_000
-
-
-@pytest.mark.parametrize("compression", ["lz4", "zstd"])
-def test_frames_may_be_compressed(frames_of: FramesOf, compression: str) -> None:
-    in_memory, _ = frames_of({"sparkfusion.frame_compression": compression}, temporary())
-    assert 0 < in_memory < 1_500_000
-
-
-def test_compressed_rows_are_streamed(open_wide: Callable[[dict[str, object]], Session]) -> None:
-    session = open_wide({"sparkfusion.frame_compression": "zstd"})
-    assert_distributed_like_single_node(session.sql("select v, s from wide where v % 3 = 0"))
-
-
 def test_operators_spill_into_the_querys_directory(
     open_wide: Callable[[dict[str, object]], Session], tmp_path: Path
 ) -> None:
@@ -146,12 +125,6 @@ def test_operators_spill_into_the_querys_directory(
     assert sum(operator.spilled_bytes for report in reports for operator in report.operators) > 0
     assert spilled
     assert {path.relative_to(temporary()).parts[0].startswith(PREFIX) for path in spilled} == {True}
-
-
-def test_a_directory_that_does_not_exist_is_named(open_wide: Callable[[dict[str, object]], Session]) -> None:
-    session = open_wide({"sparkfusion.store_dir": "/nowhere/at/all"})
-    with pytest.raises(StoreFullError, match="/nowhere/at/all"):
-        session.sql(JOIN).collect()
 
 
 def test_a_home_goes_while_a_task_that_was_given_up_still_writes(tmp_path: Path) -> None:

@@ -12,8 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sparkfusion import QueryCancelledError, Session
-from sparkfusion.observe.events import QueryFailed, TaskFinished
-from tests.behaviour.parts import DISTRIBUTED, PARTS, ROWS, assert_usable, record, write_parts
+from tests.behaviour.parts import DISTRIBUTED, ROWS, assert_usable, write_parts
 from tests.behaviour.probes import PROMPT, Counter, Gate, counting_udf, holding_udf
 from tests.conftest import Connect
 from tests.spark.watch import active_jobs, homes_on_disk_and_in_memory, wait_for_no_jobs
@@ -30,18 +29,6 @@ def session(connect: Connect, tmp_path: Path) -> Session:
     session = connect({**DISTRIBUTED, "datafusion.execution.batch_size": 100})
     session.register_parquet("t", write_parts(tmp_path))
     return session
-
-
-def test_rows_of_finished_tasks_come_while_others_run(session: Session, tmp_path: Path) -> None:
-    events = record(session)
-    with Gate(tmp_path) as gate:
-        session.register_udf(holding_udf(gate, "hold_last", where=lambda v: v >= (PARTS - 1) * ROWS))
-        with session.sql("select hold_last(v) as v from t").stream() as rows:
-            first = next(rows)
-            assert 0 < first.num_rows <= 100
-            assert PARTS - 1 not in {event.key.task for event in events if isinstance(event, TaskFinished)}
-            gate.open()
-            assert first.num_rows + sum(batch.num_rows for batch in rows) == PARTS * ROWS
 
 
 def test_limit_stops_the_tasks_that_are_not_needed(session: Session, spark: SparkSession, tmp_path: Path) -> None:
@@ -65,12 +52,6 @@ def test_limit_stops_the_tasks_that_are_not_needed(session: Session, spark: Spar
     assert session.sql("select v from t limit 1500 offset 10").collect().num_rows == 1500
 
 
-def test_a_slow_reader_loses_nothing(session: Session) -> None:
-    session.config["sparkfusion.channel_frames"] = 1
-    with session.sql("select v from t").stream() as rows:
-        assert sorted(value for batch in rows for value in batch["v"].to_pylist()) == list(range(PARTS * ROWS))
-
-
 @pytest.mark.parametrize("query", HELD.values(), ids=HELD)
 def test_a_stream_that_is_closed_early(session: Session, spark: SparkSession, tmp_path: Path, query: str) -> None:
     with Gate(tmp_path) as gate:
@@ -85,27 +66,6 @@ def test_a_stream_that_is_closed_early(session: Session, spark: SparkSession, tm
         assert homes_on_disk_and_in_memory() == []
     assert_usable(session)
     assert homes_on_disk_and_in_memory() == []
-
-
-@pytest.mark.parametrize("query", HELD.values(), ids=HELD)
-def test_cancel_from_another_thread(session: Session, spark: SparkSession, tmp_path: Path, query: str) -> None:
-    events = record(session)
-    with Gate(tmp_path) as gate:
-        session.register_udf(holding_udf(gate, "hang"))
-        running = session.sql(query).stream()
-
-        def cancel() -> None:
-            gate.wait_for_arrivals()
-            running.cancel()
-
-        canceller = threading.Thread(target=cancel)
-        canceller.start()
-        with pytest.raises(QueryCancelledError, match="cancelled"):
-            list(running)
-        canceller.join()
-        wait_for_no_jobs(spark)
-    assert [event.cancelled for event in events if isinstance(event, QueryFailed)] == [True]
-    assert_usable(session)
 
 
 def test_a_job_on_its_way_to_the_scheduler_is_cancelled_too(
@@ -183,19 +143,3 @@ def test_a_closed_session_stops_its_queries(connect: Connect, spark: SparkSessio
         wait_for_no_jobs(spark)
         with pytest.raises(QueryCancelledError):
             next(running)
-
-
-def test_queries_at_the_same_time(session: Session) -> None:
-    found: list[int] = []
-
-    def run(number: int) -> None:
-        table = session.sql(f"select k, sum(v) as s from t where v % 2 = {number % 2} group by k").collect()
-        found.append(sum(table["s"].to_pylist()))
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    even, odd = sum(range(0, PARTS * ROWS, 2)), sum(range(1, PARTS * ROWS, 2))
-    assert sorted(found) == [even, even, odd, odd]

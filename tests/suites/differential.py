@@ -11,10 +11,13 @@ import pytest
 from benchmarks.tpc import Suite
 from sparkfusion import Session
 from sparkfusion.verify import Outcome, Report, VerifyResult, verify_query
+from tests.runners import Runner
 from tests.suites.terminal import say
 
 SCALE = 0.01
 PARTITIONS = (1, 2, 3, 7)
+SPARK_PARTITIONS = 3
+FEW_MINUTES = "on Spark a query takes ten times as long: there it runs at one partition count, below"
 
 Connect = Callable[[dict[str, object]], Session]
 
@@ -22,13 +25,13 @@ Connect = Callable[[dict[str, object]], Session]
 class SuiteRun:
     """Sessions over one copy of the data, one for each partition count, and what came out of each query."""
 
-    def __init__(self, suite: Suite, directory: Path, connect: Connect) -> None:
+    def __init__(self, suite: Suite, directory: Path, runner_name: str, connect: Connect) -> None:
         self._suite = suite
         self._directory = directory
+        self._runner_name = runner_name
         self._connect = connect
         self._sessions: dict[int, Session] = {}
         self._reports: dict[int, Report] = {}
-        suite.generate(directory, SCALE)
 
     def check(self, number: int, partitions: int, *, one_task: frozenset[int] = frozenset()) -> None:
         """Fail unless the query gives its single-node answer, really distributed.
@@ -41,7 +44,7 @@ class SuiteRun:
         assert result.outcome is expected, f"{result.describe()}\n{self._suite.queries()[number]}"
 
     def _verify(self, number: int, partitions: int) -> VerifyResult:
-        name = f"{self._suite.name} q{number} at {partitions}"
+        name = f"{self._suite.name} q{number} at {partitions} on {self._runner_name}"
         result = verify_query(self._session(partitions), self._suite.queries()[number], name=name)
         self._reports.setdefault(partitions, Report()).add(result)
         return result
@@ -59,16 +62,18 @@ class SuiteRun:
 
     def summary(self) -> str:
         lines = [
-            f"{self._suite.name} at {partitions} partitions: {report.really_distributed} of {report.total} "
-            f"queries equal and really distributed"
+            f"{self._suite.name} on {self._runner_name} at {partitions} partitions: {report.really_distributed} of "
+            f"{report.total} queries equal and really distributed"
             for partitions, report in sorted(self._reports.items())
         ]
         return "\n".join(lines)
 
 
 @contextmanager
-def suite_run(suite: Suite, directory: Path, connect: Connect, request: pytest.FixtureRequest) -> Iterator[SuiteRun]:
-    """A run for one module's tests; its summary goes to the terminal when the module is done."""
-    run = SuiteRun(suite, directory, connect)
+def suite_run(
+    suite: Suite, directory: Path, runner: Runner, connect: Connect, request: pytest.FixtureRequest
+) -> Iterator[SuiteRun]:
+    """A run over data that is there, on one runner; its summary goes to the terminal when it is done."""
+    run = SuiteRun(suite, directory, runner.name, connect)
     yield run
     say(request.config, run.summary())

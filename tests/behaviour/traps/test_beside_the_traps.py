@@ -10,7 +10,9 @@ from datafusion import udf
 
 from sparkfusion.errors import QueryCancelledError
 from sparkfusion.verify import assert_distributed_eq
+from tests.behaviour.probes import PATIENCE
 from tests.behaviour.traps.conftest import PARTITIONED_JOINS, Connected, run_alone
+from tests.runners import Runner
 
 
 @pytest.mark.parametrize(
@@ -56,7 +58,10 @@ def test_a_function_is_not_called_while_planning(connected: Connected, tmp_path:
     assert calls.read_text() == "58 "
 
 
-def test_a_panic_in_a_task_ends_the_query(connected: Connected, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.runners("local", "spark-local", reason="no frame is made, so there is nothing to store")
+def test_a_panic_in_a_task_ends_the_query(
+    connected: Connected, runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Native code that panics raises a `BaseException`; the reader must hear of it."""
 
     class PanicError(BaseException):
@@ -65,7 +70,8 @@ def test_a_panic_in_a_task_ends_the_query(connected: Connected, monkeypatch: pyt
     def panic(*args: object) -> None:
         raise PanicError("index out of bounds")
 
-    monkeypatch.setattr("sparkfusion.runner.job.run_task", panic)
-    (error,) = run_alone(connected({"sparkfusion.task_retries": 0}), "select v from facts", seconds=5.0)
+    here, on_spark = "sparkfusion.runner.job.run_task", "sparkfusion.runner.spark.job.run_on_executor"
+    monkeypatch.setattr(here if runner.name == "local" else on_spark, panic)
+    (error,) = run_alone(connected({"sparkfusion.task_retries": 0}), "select v from facts", seconds=PATIENCE)
     assert not isinstance(error, QueryCancelledError)
     assert "index out of bounds" in str(error)

@@ -35,6 +35,7 @@ def test_trap_02_dynamic_filters_wait_for_sibling_partitions(connected: Connecte
     assert "DynamicFilter" not in partitioned.sql(sql).explain_text()
 
 
+@pytest.mark.runners("local", "spark-local", reason="it hangs before a frame is made; Spark kills its workers then")
 @pytest.mark.parametrize("config", [{}, PARTITIONED_JOINS], ids=["collect left", "partitioned"])
 def test_trap_02_without_handling_the_query_hangs(
     connected: Connected, monkeypatch: pytest.MonkeyPatch, config: dict[str, object]
@@ -120,6 +121,7 @@ def test_trap_06_the_left_side_is_whole_in_every_task(connected: Connected) -> N
     assert graph.producer_of(broadcast.id).task_count > 1
 
 
+@pytest.mark.runners("local", "spark-local", "spark-shared", reason="takes files away; Spark's shuffle has none")
 def test_trap_06_without_handling_differs(connected: Connected, monkeypatch: pytest.MonkeyPatch) -> None:
     every_group = QueryState.files
 

@@ -65,9 +65,9 @@ class Query:
         return self.tell(TaskSucceeded(key, Manifest(key, files)))
 
     def fail(
-        self, number: int, error: SparkfusionError, task: int = 0, attempt: int = 0, *, streamed: bool = False
+        self, number: int, error: SparkfusionError, task: int = 0, attempt: int = 0, *, final: bool = False
     ) -> tuple[Command, ...]:
-        return self.tell(TaskErrored(TaskKey("q", number, task, attempt), error, streamed))
+        return self.tell(TaskErrored(TaskKey("q", number, task, attempt), error, final))
 
 
 def launched(commands: tuple[Command, ...]) -> list[TaskKey]:
@@ -171,13 +171,13 @@ def test_rows_that_reached_the_reader_are_not_made_again() -> None:
     query = Query(graph_of(stage(1, tasks=2), streams=True))
     query.start()
     error = ExternalError("lost")
-    assert query.fail(1, error, streamed=True) == (Discard(key(1)), End("failed", error))
+    assert query.fail(1, error, final=True) == (Discard(key(1)), End("failed", error))
 
 
 def test_a_streaming_task_without_rows_yet_is_tried_again() -> None:
     query = Query(graph_of(stage(1, tasks=2), streams=True))
     query.start()
-    assert launched(query.fail(1, ExternalError("lost"), streamed=False)) == [key(1, 0, 1)]
+    assert launched(query.fail(1, ExternalError("lost"), final=False)) == [key(1, 0, 1)]
 
 
 def test_the_head_is_tried_again() -> None:

@@ -1,0 +1,73 @@
+"""The runners that behaviour tests run on, and which test runs on which.
+
+A test that takes `connect` or `connect_shared` runs once on each; its id says on which, so `-k spark-shared` or
+`-k "not spark"` chooses. Where a test proves something about some runners only, it says so, and why:
+
+    pytestmark = pytest.mark.runners("local", reason="looks at threads of this process")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pytest
+
+LOCAL = "local"
+ALL_ON_SPARK = {"sparkfusion.small_stage_bytes": 0}  # what tests read is small, and would run in the driver
+RUNNERS: Mapping[str, Mapping[str, object]] = {
+    LOCAL: {},
+    "spark-local": {"sparkfusion.store": "local", **ALL_ON_SPARK},
+    "spark-shared": {"sparkfusion.store": "shared", **ALL_ON_SPARK},  # and a directory of the run
+    "spark-spark": {"sparkfusion.store": "spark", **ALL_ON_SPARK},
+}
+"""Each runner's name and the settings that make it."""
+
+NAMES = tuple(RUNNERS)
+SPARK = tuple(name for name in NAMES if name != LOCAL)
+MARKER = 'runners(*names, reason="..."): the runners that the test is about, and why not all; marks add up'
+
+
+@dataclass(frozen=True)
+class Runner:
+    """What sessions of a test connect to, and the settings that they begin with."""
+
+    name: str
+    target: object = None
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+
+EMBEDDED = Runner(LOCAL)
+
+
+def chosen_for(test: pytest.Function) -> list[str]:
+    """The runners that a test function is about: those that every `runners` mark on it and around it names."""
+    marks = list(test.iter_markers("runners"))
+    return [name for name in NAMES if all(name in _named_by(mark, test) for mark in marks)]
+
+
+def runner_of(item: pytest.Item) -> str | None:
+    """The name of the runner that a test uses; None if it uses none, or one of its own."""
+    callspec = getattr(item, "callspec", None)
+    return callspec.params.get("runner_name") if callspec is not None else None
+
+
+def needs_spark(item: pytest.Item) -> bool:
+    return (runner_of(item) or "") in SPARK or "spark" in getattr(item, "fixturenames", ())
+
+
+def in_order(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Everything without Spark first, so that one JVM serves all that need one; then one runner after another.
+
+    A runner stays until the end of the run, with what it adds to the check for leftovers: tests without one go first.
+    """
+    ranks = {name: rank for rank, name in enumerate((None, *NAMES))}
+    return sorted(items, key=lambda item: (needs_spark(item), ranks[runner_of(item)]))
+
+
+def _named_by(mark: pytest.Mark, test: pytest.Function) -> tuple[str, ...]:
+    unknown = set(mark.args) - set(RUNNERS)
+    if unknown or not mark.args or not mark.kwargs.get("reason"):
+        wrong = f"unknown runner {', '.join(map(repr, unknown))}" if unknown else "it takes names and a reason"
+        raise pytest.UsageError(f"{test.nodeid}: @pytest.mark.runners: {wrong}")
+    return mark.args

@@ -1,0 +1,74 @@
+"""Which test runs on which runner, and in which order."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.suites.inner_run import Run
+
+FILE = """
+import sys
+
+import pytest
+
+@pytest.fixture(scope="module")
+def session(connect_shared):
+    return connect_shared()
+
+def test_shared(session):
+    assert "pyspark" not in sys.modules
+
+def test_all(connect):
+    assert connect().sql("select 1 as one").to_pylist() == [{"one": 1}]
+
+@pytest.mark.runners("spark-local", "local", reason="an example")
+def test_some(connect):
+    assert "pyspark" not in sys.modules
+
+def test_spark(spark):
+    pass
+
+def test_none():
+    pass
+"""
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
+    return Run(pytester, monkeypatch)
+
+
+def collected(run: Run, *arguments: str) -> list[str]:
+    lines = run(FILE, "--collect-only", "-q", *arguments).stdout.str().splitlines()
+    return [line.split("::")[1] for line in lines if "::" in line]
+
+
+def test_one_runner_comes_after_the_other_and_spark_last(run: Run) -> None:
+    assert collected(run) == [
+        "test_none",
+        "test_shared[local]",
+        "test_all[local]",
+        "test_some[local]",
+        "test_spark",
+        "test_shared[spark-local]",
+        "test_all[spark-local]",
+        "test_some[spark-local]",
+        *(f"{name}[{runner}]" for runner in ("spark-shared", "spark-spark") for name in ("test_shared", "test_all")),
+    ]
+
+
+def test_an_id_chooses_its_runner(run: Run) -> None:
+    assert collected(run, "-k", "spark-shared") == ["test_shared[spark-shared]", "test_all[spark-shared]"]
+    found = collected(run, "-k", "not spark")
+    assert found == ["test_none", "test_shared[local]", "test_all[local]", "test_some[local]"]
+
+
+def test_no_jvm_is_started_where_none_is_needed(run: Run) -> None:
+    run(FILE, "-k", "not spark").assert_outcomes(passed=4)
+
+
+@pytest.mark.parametrize("arguments", ["'local'", "'sparc', reason='no such runner'", "reason='no names'"])
+def test_a_mark_names_runners_and_a_reason(run: Run, arguments: str) -> None:
+    result = run(f"import pytest\n@pytest.mark.runners({arguments})\ndef test_marked(connect): pass")
+    assert result.ret != pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["*test_marked: @pytest.mark.runners: *"])
