@@ -93,8 +93,9 @@ class SparkJob(DrivenJob):
         self._jobs.stop()
 
     def spec(self, task: HostedTask) -> TaskSpec:
-        """Of a task that runs here: the head."""
-        return super().spec(replace(task, inputs=self._store.brought_here(task.inputs)))
+        """Of a task that runs here. It spills to the query's own directory, which goes whatever happens to the task."""
+        spec = super().spec(replace(task, inputs=self._store.brought_here(task.inputs)))
+        return replace(spec, spill_directory=self._store.directory)
 
     def discard(self, key: TaskKey) -> None:
         """Of tasks that ran here. Spark names its attempts itself; what a lost one wrote goes when the query ends."""

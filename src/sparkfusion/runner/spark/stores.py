@@ -35,9 +35,11 @@ class TaskStore(ABC):
     """What differs between the stores. Used by the threads of one query's jobs, at the same time.
 
     Attributes:
+        directory: the query's own directory here, removed by `close`.
         home, memory_home: directories for tasks on the driver's machine; empty where executors are elsewhere.
     """
 
+    directory: str
     home: str
     memory_home: str
     here: FrameStore | None = None
@@ -145,6 +147,7 @@ class ShuffleStore(TaskStore):
         self._spark = spark
         self._graph = graph
         self._files = FileStore(spark, query, "", in_memory=is_local(spark))
+        self.directory = self._files.directory
         self.home, self.memory_home = self._files.home, self._files.memory_home
         self._lock = threading.Lock()
         self._outputs: dict[StageId, dict[int, Output]] = defaultdict(dict)
