@@ -125,7 +125,8 @@ warnings.simplefilter("ignore")
 import sparkfusion
 from pyspark import SparkContext
 
-with sparkfusion.connect("spark", config={"sparkfusion.bytes_per_partition": 1}) as session:
+on_spark = {"sparkfusion.bytes_per_partition": 1, "sparkfusion.small_stage_bytes": 0}
+with sparkfusion.connect("spark", config=on_spark) as session:
     session.register_parquet("t", sys.argv[1])
     context = SparkContext._active_spark_context
     print(context.master, context.uiWebUrl, context.getConf().get("spark.driver.bindAddress"))

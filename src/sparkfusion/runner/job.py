@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
@@ -106,6 +107,7 @@ class DrivenJob(ABC):
         try:
             report = run_task(self.spec(task), sink, token, self._job.prepare)
         except BaseException as error:  # a panic in native code must fail the query, not the pool's thread
+            _forget_frames(error)
             streamed = isinstance(sink, ChannelSink) and sink.wrote
             self._driver.failed(task.key, classify(error, task.key), final=streamed)
         else:
@@ -124,6 +126,13 @@ class DrivenJob(ABC):
             memory_limit=task_memory(self._job, alone=task.key.stage == HEAD),
             spill_directory=self._job.settings.directory() or self._job.options.get(_TEMP_DIRECTORY, ""),
         )
+
+
+def _forget_frames(error: BaseException | None) -> None:
+    """Let go of what an error's tracebacks hold: the task's context, and with it its spill directory."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
 
 
 def task_memory(job: QueryJob, *, alone: bool) -> int:

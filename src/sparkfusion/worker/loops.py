@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 _lock = threading.Lock()
 _free: list[asyncio.AbstractEventLoop] = []
-_SETTLE_SECONDS = 0.1
+_SETTLE_SECONDS = 0.2
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -46,7 +46,8 @@ def _settle() -> None:
 
     DataFusion answers a frame from a thread of its own, which still holds the interpreter for a moment after the
     answer is here. If the process ends in that moment it crashes: 1 in 5 short programs that use DataFusion's
-    asynchronous streams did, and none of 40 that waited a tenth of a second. There is nothing to wait on.
+    asynchronous streams did, none of 40 that waited a tenth of a second, one of some hundred of those on a busy
+    machine. There is nothing to wait on.
     """
     if _free:
         time.sleep(_SETTLE_SECONDS)

@@ -22,7 +22,7 @@ class Workplace:
 
     def directory(self, name: str) -> Path:
         made = self._home / name
-        made.mkdir(parents=True, exist_ok=True)
+        made.mkdir(exist_ok=True)  # not its parents: the query may be over, and its directory gone
         return made
 
 
