@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from sparkfusion.errors import StoreFullError
-from sparkfusion.exchange.owned import OwnedDirectory
+from sparkfusion.exchange.owned import OwnedDirectory, remove_remains
 from sparkfusion.ids import QueryId
 
 
@@ -28,6 +28,11 @@ class SharedHome:
         self._owned = OwnedDirectory(query, base)
         self.path = self._owned.path / "frames"
         self.path.mkdir()
+
+    @staticmethod
+    def is_gone(path: Path) -> bool:
+        """Whether the home with this `path` is closed. What a late writer made of it anew is removed."""
+        return remove_remains(path.parent)
 
     def close(self) -> None:
         """Remove everything. Idempotent."""

@@ -34,6 +34,14 @@ class OwnedDirectory:
         self._end()
 
 
+def remove_remains(path: Path) -> bool:
+    """Remove a directory that lost its owner and came back; whether it had."""
+    if (path / _LOCK).exists():
+        return False
+    shutil.rmtree(path, ignore_errors=True)
+    return True
+
+
 def remove_orphans(base: Path) -> None:
     """Remove directories below `base` whose owner is gone."""
     for path in base.glob(f"{PREFIX}*/{_LOCK}"):

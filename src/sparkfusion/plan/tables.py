@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from sparkfusion.errors import UserError
 from sparkfusion.plan.sources import SourceFile, object_path
 from sparkfusion.plan.wire import PlanNode, decode, encode, kind, walk
 from sparkfusion.plan.wire import wire_pb2 as pb
 
 TableId = int
 _PREFIX = "sparkfusion-table/"
+_ANEW = "register the table again"
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,10 @@ def mark_tables(root: PlanNode, home: str, hints: Mapping[TableId, TableHint]) -
         for file in _files(node):
             if file.path.startswith(prefix):
                 table, part = file.path.removeprefix(prefix).split("/")
-                hint, number = hints[int(table)], int(part.split(".")[0])
+                hint, number = hints[int(table)], part.split(".")[0]
+                if not number.isdigit():
+                    raise UserError(f"rows were inserted into {hint.name}, whose rows are the host's", hint=_ANEW)
+                number = str(int(number))
                 file.path = f"{_PREFIX}{table}/{number}/{hint.name.replace('/', '_')} part {number}"
                 file.size = hint.part_bytes
                 file.ClearField("range")
@@ -87,7 +92,7 @@ def _columns(conf: pb.FileScanConf) -> list[str]:
     """Columns named anywhere in the scan's projection. Expressions stay encoded, so a name is looked for in the bytes:
     a column too many costs time, nothing else."""
     names = [column.name for column in pb.Schema.FromString(conf.schema).columns]
-    if not conf.projection_exprs:
+    if not conf.HasField("projection_exprs"):
         return [names[index] for index in conf.projection] or names
     return [name for name in names if name.encode() in conf.projection_exprs]
 

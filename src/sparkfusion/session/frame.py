@@ -146,7 +146,8 @@ class DataFrame:
         """The answer as a Spark DataFrame, for a session on Spark.
 
         It is lazy: Spark computes it, on the executors, whenever it needs the rows. Where that could give other rows
-        each time (LIMIT, `random()`), or where the query is not distributed, it runs once, now.
+        each time (LIMIT, `random()`), or where the query is not distributed, it runs once, now. Shuffles inside a
+        registered DataFrame are run by Spark now too, if its adaptive execution is on.
         """
         frame: pyspark.sql.DataFrame = self._session.to_spark(self)
         return frame

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from pathlib import Path
 
+import datafusion
 from datafusion import SessionContext
 
 from sparkfusion.exchange.owned import OwnedDirectory
+from sparkfusion.plan.sources import object_path
 from sparkfusion.plan.tables import TableHint, TableId, mark_tables
 from sparkfusion.plan.wire import PlanNode
 from sparkfusion.runner.base import HostTable
@@ -36,10 +39,13 @@ class HostTables:
         """Make scans of these tables placeholders that travel, in place. Whether the plan has any."""
         return self._home is not None and mark_tables(root, str(self._home.path), self._hints)
 
-    def among(self, names: list[str]) -> list[str]:
-        """Those of the names that are such tables."""
-        known = {hint.name for hint in self._hints.values()}
-        return [name for name in names if name.rsplit(".", 1)[-1].strip('"') in known]
+    def read_by(self, frame: datafusion.DataFrame) -> list[str]:
+        """The names of such tables that DataFusion's own plan of the frame reads."""
+        if self._home is None:
+            return []
+        text = frame.execution_plan().display_indent()
+        found = re.findall(re.escape(object_path(str(self._home.path))) + r"/(\d+)/", text)
+        return [self._hints[int(table)].name for table in dict.fromkeys(found)]
 
     def close(self) -> None:
         if self._home is not None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import datafusion
+import pyarrow as pa
 from datafusion import SessionContext
 
 from sparkfusion import config
@@ -74,11 +75,21 @@ class Planner:
         self._spool.close()
         self.host_tables.close()
 
-    def plan(self, frame: datafusion.DataFrame) -> Planned:
-        """Decide how a query runs. Raises for queries that are wrong, never for those that cannot be distributed."""
+    def output_schema(self, graph: StageGraph) -> pa.Schema:
+        """The schema of the last stage's rows; DataFusion settles coerced types only while it optimizes."""
+        with self._lock:
+            assert self._probe is not None
+            return self._probe.describe(decode(graph.stages[-1].plan)).arrow
+
+    def plan(self, frame: datafusion.DataFrame, *, with_rows: bool = False) -> Planned:
+        """Decide how a query runs. Raises for queries that are wrong, never for those that cannot be distributed.
+
+        Args:
+            with_rows: in-memory tables stay in the plan, whatever their size: it may be run when the session is gone.
+        """
         started = time.perf_counter()
         with self._lock:
-            attempt = _Attempt(self._settings.ours, self._settings.datafusion_options())
+            attempt = _Attempt(self._settings.ours, self._settings.datafusion_options(), with_rows=with_rows)
             try:
                 graph = self._distribute(frame, attempt)
             except NotDistributableError as refusal:
@@ -112,7 +123,7 @@ class Planner:
         if wanted != upper:
             root = self._physical(logical, attempt, wanted)
         started = time.perf_counter()
-        if self._tasks_see_files():
+        if not attempt.with_rows and self._tasks_see_files():
             self._spool.spool(root, settings.integer("memory_table_bytes"), settings.directory())
         if self._probe is None:
             self._probe = SchemaProbe(SessionContext(session_config(ISOLATION_OPTIONS)))
@@ -151,8 +162,7 @@ class Planner:
 
     def _refuse_host_tables(self, frame: datafusion.DataFrame, reason: str) -> None:
         """A query that is not distributed runs in this process, where their rows are not."""
-        tables = list(dict.fromkeys(_TABLE_SCAN.findall(frame.logical_plan().display_indent())))
-        if found := self.host_tables.among(tables):
+        if found := self.host_tables.read_by(frame):
             raise UserError(
                 f"the query reads {', '.join(found)} from Spark, but cannot be distributed: {reason}",
                 hint="write the table to Parquet and register that",
@@ -162,8 +172,9 @@ class Planner:
 class _Attempt:
     """What one call of `plan` gathers on its way."""
 
-    def __init__(self, settings: config.Settings, options: dict[str, str]) -> None:
+    def __init__(self, settings: config.Settings, options: dict[str, str], *, with_rows: bool) -> None:
         self.settings = settings
+        self.with_rows = with_rows
         self.base_options = options
         self.options = options
         self.encoded: bytes | None = None

@@ -27,7 +27,7 @@ from sparkfusion.session.config import SessionSettings
 from sparkfusion.session.frame import Copy, DataFrame
 from sparkfusion.session.object_stores import ObjectStores
 from sparkfusion.session.planner import Planned, Planner
-from sparkfusion.session.query import RunningQuery
+from sparkfusion.session.query import RunningQuery, settle_schema
 from sparkfusion.session.single_node import SingleNodeJob
 from sparkfusion.session.statements import (
     ExplainQuery,
@@ -120,12 +120,12 @@ class Session(CatalogMethods):
             self.context.deregister_table(view)
         return DataFrame(self, inner, Copy(source, tail))
 
-    def plan(self, frame: DataFrame) -> Planned:
-        """Plan a query without running it."""
+    def plan(self, frame: DataFrame, *, with_rows: bool = False) -> Planned:
+        """Plan a query without running it; `with_rows`, so that it can be run when the session is gone."""
         if self._closed:
             raise UserError("the session is closed", hint="sparkfusion.connect() opens a new one")
         source = frame.copies.source if frame.copies is not None else frame
-        return self._planner.plan(source.to_datafusion())
+        return self._planner.plan(source.to_datafusion(), with_rows=with_rows)
 
     def start(self, frame: DataFrame, planned: Planned | None = None, writes: CopyOrder | None = None) -> RunningQuery:
         """Plan a query and start it. Used by the actions of DataFrame.
@@ -167,11 +167,13 @@ class Session(CatalogMethods):
 
     def to_spark(self, frame: DataFrame) -> Any:
         """Used by `DataFrame.to_spark`, which says what it does."""
-        planned = self.plan(frame)
+        planned = self.plan(frame, with_rows=True)
         graph = planned.distribution.graph
         if graph is None or frame.copies is not None or not graph.repeatable:
             return self._runner.from_rows(self.start(frame, planned).read_all())
-        return self._runner.to_spark(self._job(new_query_id(), settle_head(graph), planned), frame.schema())
+        graph = settle_head(graph)
+        schema = settle_schema(frame.schema(), self._planner.output_schema(graph))
+        return self._runner.to_spark(self._job(new_query_id(), graph, planned), schema)
 
     def _start_copy(self, query: QueryId, frame: DataFrame, copies: Copy, planned: Planned) -> RunningQuery:
         def start_source(writes: CopyOrder | None) -> RunningQuery:

@@ -7,16 +7,19 @@ committed attempts to their place. A single file, a LIMIT, or a place that tasks
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
 import pyarrow as pa
 
-from sparkfusion.errors import UserError
+from sparkfusion.errors import QueryCancelledError, UserError
 from sparkfusion.exchange.home import SharedHome
 from sparkfusion.exchange.sink import FileSink
 from sparkfusion.exchange.store import LocalStore
@@ -106,15 +109,18 @@ class WriteJob:
         self._prepare = prepare
         self._running: RunningQuery | None = None
         self._done = False
+        self._cancelled: str | None = None
 
     def next_frame(self) -> pa.RecordBatch | None:
         if self._done:
             return None
         self._done = True
+        if self._cancelled is not None:
+            raise QueryCancelledError(self._cancelled)
         return self._written_by_tasks() if self._by_tasks else self._written_here()
 
     def cancel(self, reason: str = "the query was cancelled") -> None:
-        del reason
+        self._cancelled = reason
         if self._running is not None:
             self._running.cancel()
 
@@ -127,7 +133,15 @@ class WriteJob:
 
     def _written_by_tasks(self) -> pa.RecordBatch:
         target = Path(self._target.path).absolute()
-        staging = _staging(self._query, target)
+        missing = [path for path in target.parents if not path.exists()]
+        try:
+            return self._staged(target, _staging(self._query, target))
+        finally:
+            for path in missing:  # a write that failed leaves no directory that it made on the way
+                with suppress(OSError):
+                    path.rmdir()
+
+    def _staged(self, target: Path, staging: SharedHome) -> pa.RecordBatch:
         try:
             order = CopyOrder(str(staging.path), self._target.path, self._target.rest, self._options)
             with self._start(order) as self._running:
@@ -152,7 +166,7 @@ class WriteJob:
             place = target.joinpath(*places)
             place.mkdir(parents=True, exist_ok=True)
             suffix = name[name.index(".") :] if "." in name else ""
-            source.rename(place / f"{self._query}-{report.key.task:05d}-{index:03d}{suffix}")
+            _move(source, place / f"{self._query}-{report.key.task:05d}-{index:03d}{suffix}")
 
     def _written_here(self) -> pa.RecordBatch:
         with self._start(None) as self._running:
@@ -179,6 +193,18 @@ class WriteJob:
             store.close()
 
 
+def _move(source: Path, target: Path) -> None:
+    """A rename; where the target is a mount of its own, a copy first, so that nobody sees half a file."""
+    try:
+        source.rename(target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        part = target.with_name(f".{target.name}.part")
+        shutil.copyfile(source, part)
+        part.rename(target)
+
+
 def _staging(query: QueryId, target: Path) -> SharedHome:
     """A directory beside the target, so that files only have to be renamed."""
     try:
@@ -188,7 +214,10 @@ def _staging(query: QueryId, target: Path) -> SharedHome:
     if not os.access(target.parent, os.W_OK) or (target.exists() and not target.is_dir()):
         reason = "it is a file" if target.is_file() else "no permission"
         raise UserError(f"cannot write the directory {str(target)!r}: {reason}")
-    return SharedHome(query, target.parent)
+    try:
+        return SharedHome(query, target.parent)
+    except OSError as error:
+        raise UserError(f"cannot write {str(target)!r}: {error.strerror}") from error
 
 
 def _check_plain(column: str) -> None:

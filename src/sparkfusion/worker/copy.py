@@ -12,7 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 from datafusion import SessionContext
 
-from sparkfusion.errors import UserError, clean_message
+from sparkfusion.errors import QueryCancelledError, UserError, clean_message
+from sparkfusion.exchange.home import SharedHome
 from sparkfusion.exchange.manifest import FrameFile, Manifest
 from sparkfusion.exchange.sink import FileSink
 from sparkfusion.exchange.store import FrameStore
@@ -88,7 +89,12 @@ class CopySink:
         own.mkdir()
         frames = self._store.attempt_directory(self._key, in_memory=False)
         context = copy_context({**self._order.options, **_ONE_FILE})
-        copy_frames(context, frames, f"{own}/", self._order.rest, self._order.target)
+        try:
+            copy_frames(context, frames, f"{own}/", self._order.rest, self._order.target)
+        finally:  # DataFusion makes the directories that a file needs, also after the query has removed them
+            gone = SharedHome.is_gone(Path(self._order.staging))
+        if gone:
+            raise QueryCancelledError("the query has ended", where=self._key)
         self._store.discard(self._key)
         made = sorted(path for path in own.rglob("*") if path.is_file())
         return Manifest(self._key, tuple(FrameFile(str(path), 0, 0, path.stat().st_size) for path in made))

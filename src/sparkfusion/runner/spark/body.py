@@ -42,7 +42,8 @@ def run_on_executor(order: StageOrder, records: Iterable[bytes]) -> Iterator[byt
         try:
             report = attempt.run()
         except SparkfusionError as error:
-            if error.retryable and attempt.tried < order.attempts and not isinstance(error, LostOutputError):
+            again = error.retryable and attempt.tried < order.attempts and not isinstance(error, LostOutputError)
+            if again or not order.answers_errors:
                 raise
             yield from _failure(task, order, origin, error)
             return

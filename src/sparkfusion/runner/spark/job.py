@@ -8,6 +8,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark import SparkContext
@@ -18,9 +19,10 @@ from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.sink import FileSink, Sink
 from sparkfusion.exchange.store import SHARED_MEMORY
 from sparkfusion.exchange.urls import is_url, plain_path
-from sparkfusion.ids import TaskKey
+from sparkfusion.ids import StageId, TaskKey
 from sparkfusion.plan.sizing import is_light
 from sparkfusion.plan.sources import SourceFile
+from sparkfusion.plan.tables import TableId
 from sparkfusion.runner.base import QueryJob
 from sparkfusion.runner.drive import HostedTask
 from sparkfusion.runner.job import DrivenJob, task_memory
@@ -59,6 +61,8 @@ class SparkJob(DrivenJob):
         self._notices = Notices(spark, self._hear)
         self._told_lock = threading.Lock()
         self._waiting: dict[TaskKey, HostedTask] = {}
+        self._tables_lock = threading.Lock()
+        self._rows_of_stage: dict[StageId, dict[TableId, Any]] = {}
 
     def start(self, tasks: Sequence[HostedTask]) -> None:
         if tasks[0].key.stage == HEAD:
@@ -123,17 +127,17 @@ class SparkJob(DrivenJob):
                 self._tell(task, answers.get(task.key))
 
     def _hear(self, answer: SparkAnswer) -> None:
-        """A task is done, its job is not. Called on Spark's thread: whatever may wait goes to the pool."""
+        """A task is done, its job is not. Called on Spark's thread, which no subscriber of ours may hold."""
+        self._pool.submit(functools.partial(self._heard, answer))
+
+    def _heard(self, answer: SparkAnswer) -> None:
         task = self._waiting.get(answer.key)
         if task is None:
             return
         if answer.report is not None and not self._store.readable_at_once:
             self._driver.announce(_under_key(answer.report, task.key))
         elif self._take(task.key):
-            if answer.report is not None and task.streams:
-                self._pool.submit(functools.partial(self._tell, task, answer))
-            else:
-                self._tell(task, answer)
+            self._tell(task, answer)
 
     def _take(self, key: TaskKey) -> bool:
         """Whether the driver has still to be told of this task; the caller does it."""
@@ -144,11 +148,20 @@ class SparkJob(DrivenJob):
         work = functools.partial(run_on_executor, self._order(tasks))
         with self._jobs.under_way(f"sparkfusion query {self._job.query}, stage {tasks[0].key.stage}"):
             records, pieces = [], []
-            for task, found in zip(tasks, self._tables.inputs([task.plan for task in tasks]), strict=True):
+            table_rows = self._table_rows(tasks[0].key.stage)
+            for task in tasks:
+                found = self._tables.inputs(task.plan, table_rows)
                 rows, from_tasks = self._store.rows_of(task)
                 records.append(pickle.dumps(self._spark_task(task, rows, found.tables, len(tasks))))
                 pieces.append([*from_tasks, *found.pieces])
             return self._store.run(RowPlan(self._spark, records, pieces), work, tasks)
+
+    def _table_rows(self, stage: StageId) -> dict[TableId, Any]:
+        """Made once for a stage, however many jobs and attempts it takes."""
+        with self._tables_lock:
+            if stage not in self._rows_of_stage:
+                self._rows_of_stage[stage] = self._tables.rows(self._job.graph.stage(stage).plan)
+            return self._rows_of_stage[stage]
 
     def _order(self, tasks: Sequence[HostedTask]) -> StageOrder:
         left = self._memory_left()

@@ -62,8 +62,9 @@ class _Lineage:
     def _plan(self, stage: Stage, partitions: int) -> RowPlan:
         tasks = [isolate(stage, (partition,)) for partition in range(stage.task_count)]
         records, pieces = [], []
-        tables = self._tables.inputs([task.plan for task in tasks])
-        for number, (task, found) in enumerate(zip(tasks, tables, strict=True)):
+        table_rows = self._tables.rows(stage.plan)
+        for number, task in enumerate(tasks):
+            found = self._tables.inputs(task.plan, table_rows)
             inputs, from_tasks = wire(self._graph, task.groups, self._outputs.__getitem__)
             made = SparkTask(
                 key=TaskKey(self._job.query, stage.id, number),
@@ -90,6 +91,7 @@ def _order(job: QueryJob, session: SparkSession, *, keyed: bool) -> StageOrder:
         home="",
         memory_home="",
         prepare=job.recipe(),
+        answers_errors=False,
         compression=job.settings.compression(leaves_machine=True),
     )
 

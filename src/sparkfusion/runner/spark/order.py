@@ -55,6 +55,7 @@ class StageOrder:
         frames_url: where the frames of inputs are, if they have to be downloaded; may hold secrets.
         prepare: makes what a task's context needs and cannot travel.
         writes: tasks write their rows out to files of the user's.
+        answers_errors: an error that no retry would mend comes back as data; else every error is raised, for Spark.
         news: where answers go as well, so that the driver has them before the job ends.
     """
 
@@ -67,6 +68,7 @@ class StageOrder:
     frames_url: str = field(default="", repr=False)
     prepare: PrepareContext | None = None
     writes: CopyOrder | None = None
+    answers_errors: bool = True
     news: Accumulator[tuple[bytes, ...]] | None = None
 
 

@@ -63,7 +63,8 @@ class RowPlan:
         """The rows that a Python function makes of what each task reads, which comes in no particular order."""
         if not any(self._pieces):
             return _python(self._spark, self._own(), function)
-        if all(each == self._pieces[0] for each in self._pieces):
+        shuffles = all(isinstance(piece.source, Shuffled) for each in self._pieces for piece in each)
+        if shuffles and all(each == self._pieces[0] for each in self._pieces):
             return _python(self._spark, self._same_for_all(), function)
         partitions = _aligned(self._pieces)
         if partitions is None:

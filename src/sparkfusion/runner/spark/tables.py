@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import ParseException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructField
 
 from sparkfusion.errors import UserError
-from sparkfusion.plan.tables import TableId, TableRead, tables_read
+from sparkfusion.plan.tables import TableId, tables_read
 from sparkfusion.plan.wire import decode
 from sparkfusion.runner.base import HostTable
 from sparkfusion.runner.spark.order import TableInput, table_mark
@@ -47,7 +46,7 @@ class SparkTables:
         self._frames: dict[TableId, tuple[DataFrame, HostTable]] = {}
 
     def adopt(self, source: object) -> HostTable:
-        frame = self._session.table(source) if isinstance(source, str) else source
+        frame = self._named(source) if isinstance(source, str) else source
         if not isinstance(frame, DataFrame):
             kind = f"{type(source).__module__}.{type(source).__qualname__}"
             raise UserError(
@@ -65,24 +64,27 @@ class SparkTables:
             self._frames[table.id] = (frame, table)
         return table
 
+    def _named(self, name: str) -> DataFrame:
+        try:
+            return self._session.table(name)
+        except AnalysisException as error:
+            raise UserError(f"Spark has no table or view {name!r}: {error}") from error
+
     def read_by(self, plan: bytes) -> bool:
         return bool(self._frames) and bool(tables_read(decode(plan)))
 
-    def inputs(self, plans: Sequence[bytes]) -> list[TableInputs]:
-        """What each task of a stage reads of registered tables."""
-        with self._lock:
-            if not self._frames:
-                return [TableInputs() for _ in plans]
-        reads = [tables_read(decode(plan)) for plan in plans]
-        columns: dict[TableId, set[str]] = defaultdict(set)
-        for read in itertools.chain.from_iterable(reads):
-            columns[read.table].update(read.columns)
-        rows = {table: self._rows(table, wanted) for table, wanted in columns.items()}
-        return [self._inputs_of(each, rows) for each in reads]
+    def rows(self, stage_plan: bytes) -> dict[TableId, Any]:
+        """The rows of every table that a stage reads. Asked for once: another time Spark may divide them otherwise."""
+        if not self._frames:
+            return {}
+        return {read.table: self._rows(read.table, set(read.columns)) for read in tables_read(decode(stage_plan))}
 
-    def _inputs_of(self, reads: Sequence[TableRead], rows: Mapping[TableId, Any]) -> TableInputs:
+    def inputs(self, task_plan: bytes, rows: Mapping[TableId, Any]) -> TableInputs:
+        """What one task of the stage reads of them."""
+        if not rows:
+            return TableInputs()
         inputs, pieces = [], []
-        for read in reads:
+        for read in tables_read(decode(task_plan)):
             _, table = self._frames[read.table]
             inputs.append(TableInput(read.table, read.parts, table.schema.serialize().to_pybytes()))
             piece = _piece(rows[read.table], read.parts, table.parts)
@@ -101,12 +103,16 @@ class SparkTables:
                 "a setting of the Spark session changed how a registered DataFrame comes as Arrow",
                 hint=f"set {_TIME_ZONE} and {_LARGE_TYPES} back, or register the DataFrame again",
             )
-        columns = [_column(field, needed=field.name in wanted) for field in frame.schema.fields]
-        batches = frame.select(columns)._jdf.toArrowBatchRdd().toJavaRDD()
+        places = [f"c{number}" for number in range(len(frame.columns))]  # names may differ in case only
+        columns = [
+            _column(place, field, needed=field.name in wanted)
+            for place, field in zip(places, frame.schema.fields, strict=True)
+        ]
+        batches = frame.toDF(*places).select(columns)._jdf.toArrowBatchRdd().toJavaRDD()
         return marked(self._session.sparkContext, table_mark(number), batches)
 
     def _schema_of(self, frame: DataFrame) -> Any:
-        conf = self._session.conf
+        conf = frame.sparkSession.conf
         large = str(conf.get(_LARGE_TYPES, "false")).lower() == "true"
         try:
             schema = frame.schema
@@ -136,12 +142,8 @@ def _size_guess(frame: DataFrame) -> int:
     return min(size, _LARGEST_GUESS)
 
 
-def _column(field: StructField, *, needed: bool) -> Column:
+def _column(place: str, field: StructField, *, needed: bool) -> Column:
     """The column, or NULL of its type. Of a TIME no NULL can be made, unless spark.sql.timeType.enabled is set."""
     if needed or "time(" in field.dataType.simpleString():
-        return F.col(_quoted(field.name))
-    return F.lit(None).cast(field.dataType).alias(field.name)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+        return F.col(place)
+    return F.lit(None).cast(field.dataType).alias(place)
