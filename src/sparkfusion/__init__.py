@@ -20,6 +20,10 @@ from sparkfusion.errors import (
     VerificationError,
     WireFormatError,
 )
+from sparkfusion.feed.dispatch import FeedError, FeedStats
+from sparkfusion.feed.feed import WorkUnitFeed
+from sparkfusion.feed.provider import FeedContext, ReaderContext, WorkUnitFeedProvider
+from sparkfusion.feed.units import FileUnit, WorkUnit
 from sparkfusion.session.frame import DataFrame
 from sparkfusion.session.query import RunningQuery
 from sparkfusion.session.session import Session, connect
@@ -32,9 +36,14 @@ except PackageNotFoundError:  # run from a source tree that is not installed
 __all__ = [
     "DataFrame",
     "ExternalError",
+    "FeedContext",
+    "FeedError",
+    "FeedStats",
+    "FileUnit",
     "InternalError",
     "PlanTooLargeError",
     "QueryCancelledError",
+    "ReaderContext",
     "ResourceError",
     "RunningQuery",
     "Session",
@@ -43,6 +52,9 @@ __all__ = [
     "UserError",
     "VerificationError",
     "WireFormatError",
+    "WorkUnit",
+    "WorkUnitFeed",
+    "WorkUnitFeedProvider",
     "__version__",
     "connect",
 ]

@@ -113,6 +113,26 @@ SETTINGS: tuple[Setting, ...] = (
         "In-memory tables larger than this are written to the store instead of travelling inside plans.",
         minimum=1,
     ),
+    Setting(
+        "sparkfusion.feed_units_ahead",
+        "int",
+        1000,
+        "Work units of a feed that may wait for a free task; then its provider has to wait.",
+        minimum=1,
+    ),
+    Setting(
+        "sparkfusion.feed_host",
+        "text",
+        "",
+        "On Spark, the driver's address where tasks ask for work units. Empty: 127.0.0.1 for a local master, else "
+        "spark.driver.host.",
+    ),
+    Setting(
+        "sparkfusion.feed_port",
+        "int",
+        0,
+        "On Spark, the driver's port where tasks ask for work units. 0: any free one.",
+    ),
     Setting("sparkfusion.max_plan_bytes", "bytes", 64 * MIB, "Largest plan that may travel.", minimum=1024),
 )
 

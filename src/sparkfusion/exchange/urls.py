@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
+from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
 import pyarrow as pa
@@ -116,6 +117,18 @@ def _s3_with_keys(bucket: str, parameters: Mapping[str, str]) -> tuple[fs.FileSy
         return fs.S3FileSystem(**options, allow_delayed_open=True), bucket
     except TypeError as error:  # a parameter that it does not know
         raise ValueError(str(error)) from None
+
+
+def file_size(path: str) -> int:
+    """The bytes of a file, given by a path or a URL."""
+    if not is_url(path):
+        return Path(plain_path(path)).stat().st_size
+    with naming(path, "find"):
+        filesystem, inner = open_url(path)
+        found = filesystem.get_file_info(inner)
+        if found.type != fs.FileType.File:
+            raise FileNotFoundError(f"there is no file {shown(path)}")
+        return int(found.size)
 
 
 def forget_file_systems() -> None:

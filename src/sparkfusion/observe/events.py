@@ -64,6 +64,19 @@ class StageFinished(Event):
 
 
 @dataclass(frozen=True)
+class FeedProgress(Event):
+    """How far a feed is: units found so far, given to tasks, read by them. Told a few times a second at most."""
+
+    table: str
+    feed: int
+    found: int
+    handed: int
+    done: int
+    replayed: int
+    discovering: bool
+
+
+@dataclass(frozen=True)
 class QueryFinished(Event):
     rows: int
     seconds: float

@@ -13,13 +13,15 @@ import pyarrow as pa
 
 from sparkfusion.ids import ExchangeId
 from sparkfusion.plan.determinism import is_deterministic, may_repeat
+from sparkfusion.plan.feeds import feeds_read
 from sparkfusion.plan.gate import NotDistributableError
 from sparkfusion.plan.joins import collects_left
 from sparkfusion.plan.schema import DescribedSchema
 from sparkfusion.plan.sizing import scan_bytes
 from sparkfusion.plan.sources import exchange_of, exchange_source, exchanges_read
 from sparkfusion.plan.stage import Exchange, ExchangeKind, Head, Stage, StageGraph
-from sparkfusion.plan.wire import PlanNode, body, children, encode, file_scan_conf, kind, partition_count
+from sparkfusion.plan.unit_wise import split_inputs
+from sparkfusion.plan.wire import PlanNode, body, children, copy_of, encode, file_scan_conf, kind, partition_count
 from sparkfusion.plan.wire import wire_pb2 as pb
 from sparkfusion.plan.wire.build import local_limit
 
@@ -30,7 +32,7 @@ def cut(root: PlanNode, describe: Describe) -> StageGraph:
     """Cut a plan that passed the gate and the rules. The plan is consumed."""
     cutter = _Cutter(describe)
     cutter.cut_below(root)
-    if partition_count(root) > 1:
+    if partition_count(root) > 1 or feeds_read(root):
         cutter.gather(root)
     if not cutter.stages:
         raise NotDistributableError("the plan has one partition: there is nothing to distribute")
@@ -87,6 +89,8 @@ class _Cutter:
             self._gather_input(node)
         elif collects_left(node):
             self._broadcast_left(node)
+        for child in split_inputs(node):
+            self._forward(child, node)
         if name in ("hash_join", "sort_merge_join", "interleave"):
             self._check_key_types(node)
 
@@ -114,7 +118,10 @@ class _Cutter:
 
     def _is_gathered(self, source: PlanNode) -> bool:
         exchange = exchange_of(source)
-        return any(each.id == exchange and each.kind is not ExchangeKind.SHUFFLE for each in self.exchanges)
+        return any(
+            each.id == exchange and each.kind in (ExchangeKind.GATHER, ExchangeKind.BROADCAST)
+            for each in self.exchanges
+        )
 
     def gather(self, node: PlanNode) -> None:
         """Make the node a stage of its own; whoever reads it sees every task's rows, a group for each task."""
@@ -123,10 +130,24 @@ class _Cutter:
         exchange = self._add_stage(node, tasks=tasks, kind=ExchangeKind.GATHER, partitions=1, described=described)
         node.CopyFrom(exchange_source(exchange, tasks, described.encoded, len(described.arrow)))
 
+    def _forward(self, child: PlanNode, above: PlanNode) -> None:
+        """Make what reads a feed a stage of its own, under an operator that cannot work unit by unit.
+
+        Of what a sort with a limit needs, each task's units give their own first rows already.
+        """
+        if kind(above) == "sort" and above.sort.fetch >= 0:
+            first_rows = copy_of(above)
+            first_rows.sort.preserve_partitioning = True
+            child.CopyFrom(first_rows)
+        described = self._describe(child)
+        tasks = partition_count(child)
+        exchange = self._add_stage(child, tasks=tasks, kind=ExchangeKind.FORWARD, partitions=1, described=described)
+        child.CopyFrom(exchange_source(exchange, tasks, described.encoded, len(described.arrow)))
+
     def _broadcast_left(self, node: PlanNode) -> None:
         """In a stage of several tasks the left side is computed once and read by all, unless repeating it is cheap."""
         left = body(node).left
-        if partition_count(body(node).right) > 1 and not may_repeat(left):
+        if feeds_read(left) or (partition_count(body(node).right) > 1 and not may_repeat(left)):
             self.gather(left)
 
     def _add_stage(
@@ -163,8 +184,9 @@ class _Cutter:
         return self._partitioned_leaves_are_shuffles(below)
 
     def _partitioned_leaves_are_shuffles(self, node: PlanNode) -> bool:
-        if exchange_of(node) is not None:
-            return not self._is_gathered(node)
+        exchange = exchange_of(node)
+        if exchange is not None:
+            return any(each.id == exchange and each.kind is ExchangeKind.SHUFFLE for each in self.exchanges)
         if file_scan_conf(node) is not None or kind(node) == "union" or not children(node):
             return False
         partitioned = children(node)[1:] if collects_left(node) else children(node)

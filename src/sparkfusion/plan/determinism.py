@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sparkfusion.plan.feeds import feed_of
 from sparkfusion.plan.sources import exchange_of
 from sparkfusion.plan.wire import PlanNode, body, children, encode, file_scan_conf, kind, partition_count, walk
 from sparkfusion.plan.wire.tree import FILE_SCANS
@@ -60,6 +61,8 @@ def _is_cheap(node: PlanNode) -> bool:
     if kind(node) == "coalesce_partitions" and exchange_of(node.coalesce_partitions.input) is not None:
         return True
     if kind(node) not in _REPEATABLE or partition_count(node) != 1:
+        return False
+    if feed_of(node) is not None:
         return False
     conf = file_scan_conf(node)
     if conf is not None and sum(file.size for group in conf.file_groups for file in group.files) > _SMALL_SCAN_BYTES:

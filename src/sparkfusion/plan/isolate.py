@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from sparkfusion.errors import InternalError
 from sparkfusion.ids import ExchangeId
+from sparkfusion.plan.feeds import FeedId, feeds_read
 from sparkfusion.plan.joins import collects_left
 from sparkfusion.plan.sources import exchange_of, groups_read
 from sparkfusion.plan.stage import Stage
@@ -32,17 +33,21 @@ Partitions = tuple[int, ...]
 
 @dataclass(frozen=True)
 class IsolatedPlan:
-    """A task's encoded plan, and the groups of exchanges whose placeholders in it are still to be bound."""
+    """A task's encoded plan, what its placeholders stand for: groups of exchanges, and the feed that it reads."""
 
     plan: bytes
     groups: tuple[tuple[ExchangeId, int], ...]
+    feed: FeedId | None = None
 
 
 def isolate(stage: Stage, partitions: Partitions) -> IsolatedPlan:
     """The plan of the task of `stage` that computes `partitions` (several only if the stage is mergeable)."""
     root = decode(stage.plan)
     restrict(root.repartition.input if kind(root) == "repartition" else root, partitions)
-    return IsolatedPlan(encode(root), groups_read(root))
+    feeds = feeds_read(root)
+    if len(feeds) > 1:
+        raise InternalError("a task would read several feeds")
+    return IsolatedPlan(encode(root), groups_read(root), feeds[0] if feeds else None)
 
 
 def restrict(node: PlanNode, partitions: Partitions) -> None:

@@ -16,6 +16,7 @@ class ExchangeKind(StrEnum):
     SHUFFLE = "shuffle"  # by hash: consumer task p reads partition p of every producer task
     GATHER = "gather"  # one consumer task reads all producer tasks, kept apart
     BROADCAST = "broadcast"  # every consumer task reads all producer tasks
+    FORWARD = "forward"  # consumer task p reads producer task p: it has to see all rows of that task's work units
 
 
 @dataclass(frozen=True)

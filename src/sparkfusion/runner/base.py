@@ -10,6 +10,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from sparkfusion.config import Settings
+from sparkfusion.feed.declare import FeedDeclaration
+from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.ids import QueryId
 from sparkfusion.observe.events import Subscriber
 from sparkfusion.plan.stage import StageGraph
@@ -29,6 +31,7 @@ class QueryJob:
         prepare: called with each task's context in this process, for what cannot travel as data.
         recipe: gives the same for tasks in other processes, picklable; raises where that cannot be.
         writes: tasks whose rows would go to the reader write them to files instead.
+        feeds: the fed tables that it scans.
     """
 
     query: QueryId
@@ -39,6 +42,7 @@ class QueryJob:
     prepare: PrepareContext | None = None
     recipe: Callable[[], PrepareContext | None] = lambda: None
     writes: CopyOrder | None = None
+    feeds: tuple[FeedDeclaration, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,10 @@ class RunningJob(Protocol):
 
     def reports(self) -> list[TaskReport]:
         """Reports of the committed tasks so far."""
+        ...
+
+    def feeds(self) -> list[FeedStats]:
+        """How far the query's feeds are."""
         ...
 
 

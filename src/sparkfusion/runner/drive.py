@@ -17,6 +17,7 @@ from sparkfusion.observe.events import (
     TaskFinished,
     TaskStarted,
 )
+from sparkfusion.plan.feeds import FeedId
 from sparkfusion.plan.isolate import isolate
 from sparkfusion.plan.sources import groups_read
 from sparkfusion.plan.stage import StageGraph
@@ -24,6 +25,7 @@ from sparkfusion.plan.wire import decode
 from sparkfusion.runner.base import QueryJob
 from sparkfusion.runner.machine import (
     HEAD,
+    Aborted,
     CancelRequested,
     Command,
     Discard,
@@ -51,6 +53,7 @@ class HostedTask:
     inputs: tuple[TaskInput, ...]
     outputs: int
     streams: bool
+    feed: FeedId | None = None
 
 
 class TaskHost(Protocol):
@@ -113,6 +116,9 @@ class QueryDriver:
     def lost(self, stage: StageId, task: int, attempt: int) -> None:
         self._inbox.put(OutputLost(stage, task, attempt))
 
+    def abort(self, error: SparkfusionError) -> None:
+        self._inbox.put(Aborted(error))
+
     def cancel(self, reason: str) -> None:
         self._inbox.put(CancelRequested(reason))
 
@@ -147,7 +153,8 @@ class QueryDriver:
         isolated = isolate(stage, launch.partitions)
         outputs = graph.exchange(stage.output).partitions
         streams = feeds_reader(graph, stage.id)
-        return HostedTask(launch.key, isolated.plan, self._inputs(isolated.groups), outputs, streams)
+        inputs = self._inputs(isolated.groups)
+        return HostedTask(launch.key, isolated.plan, inputs, outputs, streams, isolated.feed)
 
     def _inputs(self, groups: Sequence[tuple[ExchangeId, int]]) -> tuple[TaskInput, ...]:
         return tuple(TaskInput(exchange, group, self._state.files(exchange, group)) for exchange, group in groups)

@@ -14,9 +14,11 @@ from datafusion import SessionContext
 from sparkfusion.errors import QueryCancelledError, SparkfusionError, classify
 from sparkfusion.exchange.channel import Channel, ChannelClosedError
 from sparkfusion.exchange.sink import ChannelSink, Sink
+from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.ids import TaskKey
 from sparkfusion.runner.base import QueryJob
 from sparkfusion.runner.drive import HostedTask, QueryDriver, start_driver_thread
+from sparkfusion.runner.feeds import JobFeeds
 from sparkfusion.runner.machine import HEAD, Policy
 from sparkfusion.runner.pool import TaskPool
 from sparkfusion.worker.cancel import CancelToken
@@ -24,6 +26,7 @@ from sparkfusion.worker.run_task import run_task
 from sparkfusion.worker.task import TaskReport, TaskSpec
 
 PATIENCE_SECONDS = 10.0
+_READER_PATIENCE_SECONDS = 1.0  # a user's reader may block for ever; its thread is left behind
 _MEMORY_LIMIT = "datafusion.runtime.memory_limit"
 _TEMP_DIRECTORY = "datafusion.runtime.temp_directory"
 
@@ -39,13 +42,17 @@ class DrivenJob(ABC):
         self._job = job
         self._channel = Channel(job.settings.integer("channel_frames"))
         self._pool = TaskPool(slots, f"sparkfusion-{job.query}-task")
+        self._fed = TaskPool(_fed_tasks(job), f"sparkfusion-{job.query}-fed-task")
+        self._slots = threading.Semaphore(slots)
         self._lock = threading.Lock()
         self._tokens: dict[TaskKey, CancelToken] = {}
         self._driver = QueryDriver(job, policy_of(job))
+        self._feeds = JobFeeds(job, self._driver.abort)
         self._thread: threading.Thread | None = None
 
     def begin(self) -> None:
         """Start the query. Called once, when the runner's part is ready."""
+        self._feeds.book.start()
         self._thread = start_driver_thread(self._driver, self, f"sparkfusion-{self._job.query}-driver")
 
     # ---- the reader's side
@@ -68,6 +75,9 @@ class DrivenJob(ABC):
     def reports(self) -> list[TaskReport]:
         return self._driver.reports()
 
+    def feeds(self) -> list[FeedStats]:
+        return self._feeds.stats()
+
     # ---- the driver's side
 
     @abstractmethod
@@ -82,6 +92,7 @@ class DrivenJob(ABC):
 
     def stop_tasks(self) -> None:
         """Ask running tasks to end."""
+        self._feeds.book.stop()
         with self._lock:
             for token in self._tokens.values():
                 token.cancel()
@@ -91,6 +102,8 @@ class DrivenJob(ABC):
             self._channel.finish(error)
         self.stop_tasks()
         self._pool.close(PATIENCE_SECONDS)
+        self._fed.close(_READER_PATIENCE_SECONDS)
+        self._feeds.close()
         self.release()
         self._channel.finish(error)
 
@@ -101,11 +114,18 @@ class DrivenJob(ABC):
         token = CancelToken()
         with self._lock:
             self._tokens[task.key] = token
-        self._pool.submit(functools.partial(self._run, task, sink or ChannelSink(task.key, self._channel), token))
+        pool = self._pool if task.feed is None else self._fed
+        pool.submit(functools.partial(self._run, task, sink or ChannelSink(task.key, self._channel), token))
 
     def _run(self, task: HostedTask, sink: Sink, token: CancelToken) -> None:
+        """Run a task in one of the slots. A fed task has a thread of its own, and a slot while it has units."""
+        with self._slots:
+            self._run_in_slot(task, sink, token)
+
+    def _run_in_slot(self, task: HostedTask, sink: Sink, token: CancelToken) -> None:
         try:
-            report = run_task(self.spec(task), sink, token, self._job.prepare)
+            feed = self._feeds.end_here(task.feed, task.key, self._slots) if task.feed is not None else None
+            report = run_task(self.spec(task), sink, token, self._job.prepare, feed)
         except BaseException as error:  # a panic in native code must fail the query, not the pool's thread
             _forget_frames(error)
             streamed = isinstance(sink, ChannelSink) and sink.wrote
@@ -125,7 +145,12 @@ class DrivenJob(ABC):
             options=self._job.options,
             memory_limit=task_memory(self._job, alone=task.key.stage == HEAD),
             spill_directory=self._job.settings.directory() or self._job.options.get(_TEMP_DIRECTORY, ""),
+            feed=self._feeds.input(task.feed) if task.feed is not None else None,
         )
+
+
+def _fed_tasks(job: QueryJob) -> int:
+    return max(1, sum(declared.tasks for declared in job.feeds))
 
 
 def _forget_frames(error: BaseException | None) -> None:

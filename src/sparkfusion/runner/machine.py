@@ -63,7 +63,14 @@ class CancelRequested:
     reason: str = "the query was cancelled"
 
 
-MachineEvent = Started | TaskSucceeded | TaskErrored | OutputLost | CancelRequested
+@dataclass(frozen=True)
+class Aborted:
+    """Something that no task can mend failed: a feed's provider."""
+
+    error: SparkfusionError
+
+
+MachineEvent = Started | TaskSucceeded | TaskErrored | OutputLost | Aborted | CancelRequested
 
 # ---- commands
 
@@ -175,6 +182,8 @@ def transition(state: QueryState, event: MachineEvent) -> Step:
         return _on_error(state, event)
     if isinstance(event, OutputLost):
         return _on_lost(state, event)
+    if isinstance(event, Aborted):
+        return replace(state, outcome="failed"), (End("failed", event.error),)
     ended = replace(state, outcome="cancelled")
     return ended, (End("cancelled", QueryCancelledError(event.reason)),)
 

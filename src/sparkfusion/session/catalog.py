@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import datafusion
+import pyarrow as pa
 from datafusion import SessionContext
 
 from sparkfusion.errors import UserError, clean_message
+from sparkfusion.feed.feed import WorkUnitFeed
+from sparkfusion.feed.provider import Reader, WorkUnitFeedProvider
+from sparkfusion.session.feed_options import FeedArguments, resolve
 from sparkfusion.session.frame import DataFrame
 from sparkfusion.session.lossy import UNNAMED, lost_options
 from sparkfusion.session.object_stores import ObjectStores
@@ -123,6 +127,44 @@ class CatalogMethods:
             raise
         except Exception as error:
             raise UserError(f"cannot register table {name!r}: {clean_message(error)}") from error
+
+    def register_feed(
+        self,
+        name: str,
+        provider: WorkUnitFeedProvider | WorkUnitFeed,
+        *,
+        schema: pa.Schema | None = None,
+        format: str | None = None,
+        reader: Reader | None = None,
+        partition_columns: Sequence[str | tuple[str, pa.DataType]] = (),
+        partitions: int | None = None,
+        tasks: int | None = None,
+        rows: int | None = None,
+        bytes: int | None = None,
+        headers: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> None:
+        """Make a table of work that is found while queries over it run.
+
+        Args:
+            provider: finds the work units, in this process. Its own `schema()`, `format`, `reader`, `partitions`,
+                `tasks`, `rows`, `bytes` and `partition_columns` hold where no argument says otherwise.
+            schema: the table's columns.
+            format: for units that are files: parquet, csv, json, arrow or avro. DataFusion scans them natively.
+            reader: for other units: makes record batches of a unit, on the workers.
+            partition_columns: columns whose values come with the units (Hive style), by name where the schema has
+                them, else with their type. They are the last columns of the table.
+            partitions: for a partitioned feed: how often, and for which numbers, `feed` is called.
+            tasks: how many tasks read it. None: as many as the runner has slots.
+            rows, bytes: about how much there is. A feed that does not say is taken for a large table.
+            headers: passed on to provider and reader.
+            options: of the format, as `register_csv` and the like take them.
+        """
+        feed = provider if isinstance(provider, WorkUnitFeed) else WorkUnitFeed(provider)
+        said = FeedArguments(
+            schema, format, reader, partition_columns, partitions, tasks, rows, bytes, dict(headers or {}), options
+        )
+        self._planner.feeds.register(self.context, name, feed, resolve(name, feed.inner(), said))
 
     def register_udf(self, udf: datafusion.ScalarUDF) -> None:
         """Register a scalar function. It travels inside plans: nothing has to be registered on workers."""

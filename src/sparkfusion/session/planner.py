@@ -14,7 +14,9 @@ from datafusion import SessionContext
 
 from sparkfusion import config
 from sparkfusion.errors import PlanTooLargeError, SparkfusionError, UserError, classify, first_words
+from sparkfusion.feed.declare import FeedDeclaration
 from sparkfusion.plan.distribute import ISOLATION_OPTIONS, distribute
+from sparkfusion.plan.feeds import FeedScan
 from sparkfusion.plan.gate import NotDistributableError, check_logical
 from sparkfusion.plan.schema import SchemaProbe
 from sparkfusion.plan.sizing import choose_partitions, scan_bytes
@@ -22,6 +24,7 @@ from sparkfusion.plan.stage import Distribution, StageGraph
 from sparkfusion.plan.tables import tables_read
 from sparkfusion.plan.wire import PlanNode, decode
 from sparkfusion.session.config import SessionSettings
+from sparkfusion.session.feeds import FeedTables
 from sparkfusion.session.host_tables import HostTables
 from sparkfusion.session.lossy import LossyTables
 from sparkfusion.session.spool import TableSpool
@@ -43,6 +46,7 @@ class Planned:
 
     Attributes:
         plan: the whole plan as DataFusion made it for distribution, encoded; None where that was not possible.
+        feeds: the scans of fed tables in it.
         seconds: all of planning. `cut_seconds`: our part of it.
     """
 
@@ -51,6 +55,7 @@ class Planned:
     plan: bytes | None
     seconds: float
     cut_seconds: float = 0.0
+    feeds: tuple[FeedDeclaration, ...] = ()
 
 
 class Planner:
@@ -70,10 +75,12 @@ class Planner:
         self._probe: SchemaProbe | None = None
         self.lossy_tables = LossyTables()
         self.host_tables = HostTables()
+        self.feeds = FeedTables()
 
     def close(self) -> None:
         self._spool.close()
         self.host_tables.close()
+        self.feeds.close()
 
     def output_schema(self, graph: StageGraph) -> pa.Schema:
         """The schema of the last stage's rows; DataFusion settles coerced types only while it optimizes."""
@@ -93,12 +100,12 @@ class Planner:
             try:
                 graph = self._distribute(frame, attempt)
             except NotDistributableError as refusal:
-                self._refuse_host_tables(frame, str(refusal))
+                self._refuse_placeholders(frame, str(refusal))
                 distribution = Distribution(reason=str(refusal))
             else:
                 distribution = Distribution(graph)
         seconds = time.perf_counter() - started
-        return Planned(distribution, attempt.options, attempt.encoded, seconds, attempt.cut_seconds)
+        return Planned(distribution, attempt.options, attempt.encoded, seconds, attempt.cut_seconds, attempt.declared)
 
     def _distribute(self, frame: datafusion.DataFrame, attempt: _Attempt) -> StageGraph:
         settings = attempt.settings
@@ -109,6 +116,7 @@ class Planner:
         tables = dict.fromkeys(_TABLE_SCAN.findall(text))
         check_logical(text, {table: lost for table in tables if (lost := self.lossy_tables.lost(table))})
         upper = int(attempt.options[_TARGET]) or config.available_cores()
+        attempt.slots = max(2, upper)
         try:
             root = self._physical(logical, attempt, upper)
         except SparkfusionError as error:
@@ -116,7 +124,9 @@ class Planner:
             raise
         scanned = scan_bytes(root)
         wanted = choose_partitions(scanned, settings.integer("bytes_per_partition"), upper)
-        if attempt.reads_host_tables:
+        if self.feeds.any_unsized(attempt.feeds):
+            wanted = upper
+        if attempt.reads_host_tables or attempt.feeds:
             wanted = max(2, wanted)
         elif wanted == 1:
             raise NotDistributableError(_too_small(scanned, upper))
@@ -129,6 +139,9 @@ class Planner:
             self._probe = SchemaProbe(SessionContext(session_config(ISOLATION_OPTIONS)))
         self._prepare(self._probe.context)  # a scan is not even decoded without its object store
         graph = distribute(root, self._probe)
+        if attempt.feeds:
+            assert attempt.optimized is not None
+            attempt.declared = self.feeds.declare(attempt.feeds, attempt.optimized)
         if graph.head.plan is not None and tables_read(decode(graph.head.plan)):
             raise NotDistributableError("a table of the host would be read in this process")
         _check_plan_size(graph, settings.integer("max_plan_bytes"), list(tables))
@@ -141,7 +154,8 @@ class Planner:
         context = SessionContext(session_config(attempt.options))
         self._prepare(context)
         try:
-            plan = context.create_dataframe_from_logical_plan(logical).execution_plan()
+            planned = context.create_dataframe_from_logical_plan(logical)
+            plan = planned.execution_plan()
         except SystemError as error:
             if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
                 raise KeyboardInterrupt from None
@@ -158,14 +172,24 @@ class Planner:
             raise NotDistributableError("to_timestamp loses the session's time zone in the wire format")
         root = decode(attempt.encoded)
         attempt.reads_host_tables = self.host_tables.mark(root)
+        per_task = attempt.settings.integer("bytes_per_partition")
+        attempt.feeds = self.feeds.mark(root, lambda size: choose_partitions(size, per_task, attempt.slots))
+        if attempt.feeds:
+            attempt.optimized = planned.optimized_logical_plan()
         return root
 
-    def _refuse_host_tables(self, frame: datafusion.DataFrame, reason: str) -> None:
-        """A query that is not distributed runs in this process, where their rows are not."""
+    def _refuse_placeholders(self, frame: datafusion.DataFrame, reason: str) -> None:
+        """A query that is not distributed runs in this process, where rows of the host's tables are not, and without
+        the tasks that feeds are read by."""
         if found := self.host_tables.read_by(frame):
             raise UserError(
                 f"the query reads {', '.join(found)} from Spark, but cannot be distributed: {reason}",
                 hint="write the table to Parquet and register that",
+            )
+        if found := self.feeds.read_by(frame):
+            raise UserError(
+                f"the query reads the feed {', '.join(found)}, but cannot be distributed: {reason}",
+                hint="write the rows it needs to Parquet first (write_parquet of a simpler query), and register that",
             )
 
 
@@ -180,6 +204,10 @@ class _Attempt:
         self.encoded: bytes | None = None
         self.cut_seconds = 0.0
         self.reads_host_tables = False
+        self.slots = 2
+        self.feeds: tuple[FeedScan, ...] = ()
+        self.optimized: datafusion.LogicalPlan | None = None
+        self.declared: tuple[FeedDeclaration, ...] = ()
 
 
 def _size_options(attempt: _Attempt) -> dict[str, str]:

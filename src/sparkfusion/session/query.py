@@ -9,6 +9,7 @@ from types import TracebackType
 import pyarrow as pa
 
 from sparkfusion.errors import QueryCancelledError, SparkfusionError, classify
+from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.ids import QueryId
 from sparkfusion.observe.events import QueryFailed, QueryFinished, Subscriber
 from sparkfusion.plan.stage import Head
@@ -64,6 +65,10 @@ class RunningQuery(Iterator[pa.RecordBatch]):
 
     def reports(self) -> list[TaskReport]:
         return self._job.reports()
+
+    def feeds(self) -> list[FeedStats]:
+        """How far the feeds of the query are: units found, read, waiting."""
+        return self._job.feeds()
 
     def read_all(self) -> pa.Table:
         with self:

@@ -159,6 +159,7 @@ class Session(CatalogMethods):
             prepare=self.prepare,
             recipe=lambda: self._object_stores.recipe(stage.plan for stage in graph.stages),
             writes=writes,
+            feeds=planned.feeds,
         )
 
     def place(self) -> str:
@@ -169,7 +170,7 @@ class Session(CatalogMethods):
         """Used by `DataFrame.to_spark`, which says what it does."""
         planned = self.plan(frame, with_rows=True)
         graph = planned.distribution.graph
-        if graph is None or frame.copies is not None or not graph.repeatable:
+        if graph is None or frame.copies is not None or planned.feeds or not graph.repeatable:
             return self._runner.from_rows(self.start(frame, planned).read_all())
         graph = settle_head(graph)
         schema = settle_schema(frame.schema(), self._planner.output_schema(graph))

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from sparkfusion.errors import QueryCancelledError, classify
 from sparkfusion.exchange.channel import Channel, ChannelClosedError
+from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.worker import loops
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.task import TaskReport
@@ -46,6 +47,9 @@ class SingleNodeJob:
         self._thread.join(_PATIENCE_SECONDS)
 
     def reports(self) -> list[TaskReport]:
+        return []
+
+    def feeds(self) -> list[FeedStats]:
         return []
 
     def _run(self, frame: datafusion.DataFrame) -> None:

@@ -23,6 +23,7 @@ from sparkfusion.errors import QueryCancelledError, UserError
 from sparkfusion.exchange.home import SharedHome
 from sparkfusion.exchange.sink import FileSink
 from sparkfusion.exchange.store import LocalStore
+from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.ids import QueryId, TaskKey
 from sparkfusion.session.query import RunningQuery
 from sparkfusion.worker.copy import CopyOrder, copy_context, copy_frames, quoted
@@ -130,6 +131,9 @@ class WriteJob:
 
     def reports(self) -> list[TaskReport]:
         return self._running.reports() if self._running is not None else []
+
+    def feeds(self) -> list[FeedStats]:
+        return self._running.feeds() if self._running is not None else []
 
     def _written_by_tasks(self) -> pa.RecordBatch:
         target = Path(self._target.path).absolute()

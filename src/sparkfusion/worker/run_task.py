@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 
 from datafusion import SessionContext
 from datafusion.plan import ExecutionPlan
@@ -12,18 +13,29 @@ from datafusion.plan import ExecutionPlan
 from sparkfusion.errors import QueryCancelledError, classify
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.sink import Sink
+from sparkfusion.feed.feed import WorkUnitFeed
+from sparkfusion.feed.units import WorkUnit
+from sparkfusion.plan.feeds import bind_feed, row_limit
 from sparkfusion.plan.sources import bind_encoded
 from sparkfusion.worker import loops
 from sparkfusion.worker.blame import name_files
 from sparkfusion.worker.cancel import CancelToken
-from sparkfusion.worker.measure import operator_metrics
+from sparkfusion.worker.measure import added_up, operator_metrics
 from sparkfusion.worker.session import task_context
-from sparkfusion.worker.task import TaskReport, TaskSpec
+from sparkfusion.worker.task import OperatorMetrics, TaskReport, TaskSpec
+from sparkfusion.worker.unit_rows import row_chunks, unit_directory
+from sparkfusion.worker.units import Chunk, FeedEnd, FeedInput, file_chunks
 
 PrepareContext = Callable[[SessionContext], None]
 
 
-def run_task(spec: TaskSpec, sink: Sink, cancel: CancelToken, prepare: PrepareContext | None = None) -> TaskReport:
+def run_task(
+    spec: TaskSpec,
+    sink: Sink,
+    cancel: CancelToken,
+    prepare: PrepareContext | None = None,
+    feed: FeedEnd | None = None,
+) -> TaskReport:
     """Run a task in this thread until it is done, failed or cancelled.
 
     All output partitions are drained at the same time, each frame going to the sink as it comes. On an error or a
@@ -31,6 +43,7 @@ def run_task(spec: TaskSpec, sink: Sink, cancel: CancelToken, prepare: PrepareCo
 
     Args:
         prepare: called with the fresh context, for what cannot travel as data (object stores).
+        feed: where the units of a fed task come from.
     """
     started = time.perf_counter()
     try:
@@ -42,8 +55,12 @@ def run_task(spec: TaskSpec, sink: Sink, cancel: CancelToken, prepare: PrepareCo
         )
         if prepare is not None:
             prepare(context)
-        plan = ExecutionPlan.from_bytes(context, _bound(spec))
-        rows = loops.run(_drain_all(context, plan, spec.outputs, sink, cancel))
+        run = _Run(context, spec, sink, cancel)
+        if spec.feed is None:
+            run.whole()
+        else:
+            assert feed is not None
+            run.by_units(spec.feed, feed)
         manifest = sink.finish()
     except (asyncio.CancelledError, ChannelClosedError):
         sink.abort()
@@ -51,11 +68,67 @@ def run_task(spec: TaskSpec, sink: Sink, cancel: CancelToken, prepare: PrepareCo
     except BaseException as error:
         sink.abort()
         found = classify(error, spec.key)
-        name_files(found, spec.plan)
         if found is error:
             raise
         raise found from error
-    return TaskReport(spec.key, manifest, rows, time.perf_counter() - started, operator_metrics(plan))
+    return TaskReport(
+        spec.key, manifest, run.rows, time.perf_counter() - started, tuple(run.operators), units=run.units
+    )
+
+
+class _Run:
+    """The execution of one task: of its plan once, or again and again over some of its units at a time (D7)."""
+
+    def __init__(self, context: SessionContext, spec: TaskSpec, sink: Sink, cancel: CancelToken) -> None:
+        self._context = context
+        self._spec = spec
+        self._sink = sink
+        self._cancel = cancel
+        self._plan = _bound(spec)
+        self.rows = 0
+        self.units = 0
+        self.operators: Sequence[OperatorMetrics] = ()
+
+    def whole(self) -> None:
+        self._execute(self._plan)
+
+    def by_units(self, feed: FeedInput, end: FeedEnd) -> None:
+        """Take units until there are no more, or the rows are enough."""
+        enough = row_limit(self._plan)
+        remote = WorkUnitFeed.remote(str(feed.feed), end.units, trust_python=self._spec.trust_python)
+        with unit_directory(self._spec.spill_directory) as directory:
+            for offset, units in enumerate(remote.batches()):
+                try:
+                    for store, files in self._chunks(units, feed, end, directory):
+                        self._execute(bind_feed(self._plan, files, store))
+                except BaseException:
+                    end.units.failed(offset)
+                    raise
+                self.units += len(units)
+                if enough is not None and self.rows >= enough:
+                    return
+                if self._cancel.cancelled:
+                    raise asyncio.CancelledError
+
+    def _chunks(self, units: Iterable[WorkUnit], feed: FeedInput, end: FeedEnd, directory: Path) -> Iterator[Chunk]:
+        if feed.files:
+            return file_chunks(units, feed)
+        assert end.reader is not None
+        return row_chunks(units, feed, end.reader, directory)
+
+    def _execute(self, encoded: bytes) -> None:
+        try:
+            plan = ExecutionPlan.from_bytes(self._context, encoded)
+            self.rows += loops.run(_drain_all(self._context, plan, self._spec.outputs, self._sink, self._cancel))
+        except (asyncio.CancelledError, ChannelClosedError):
+            raise
+        except Exception as error:
+            found = classify(error, self._spec.key)
+            name_files(found, encoded)
+            if found is error:
+                raise
+            raise found from error
+        self.operators = added_up(self.operators, operator_metrics(plan))
 
 
 def _bound(spec: TaskSpec) -> bytes:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sparkfusion.exchange.manifest import Manifest
 from sparkfusion.ids import ExchangeId, TaskKey
 from sparkfusion.plan.sources import SourceFile
+from sparkfusion.worker.units import FeedInput
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class TaskSpec:
         memory_limit: bytes before DataFusion spills.
         spill_directory: where it spills to; empty for the system's temporary directory.
         trust_python: whether Python functions inside the plan may be unpickled (D10).
+        feed: the feed whose units the task reads, if it does.
     """
 
     key: TaskKey
@@ -41,6 +43,7 @@ class TaskSpec:
     memory_limit: int
     spill_directory: str
     trust_python: bool = True
+    feed: FeedInput | None = None
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ class TaskReport:
     Attributes:
         earlier_attempts: how many attempts at this task its host made before: failed, lost or overtaken.
         recomputed_inputs: how many producer tasks the host had to run again, because their frames were lost.
+        units: how many work units it read.
     """
 
     key: TaskKey
@@ -70,3 +74,4 @@ class TaskReport:
     operators: tuple[OperatorMetrics, ...] = field(default=(), compare=False)
     earlier_attempts: int = 0
     recomputed_inputs: int = 0
+    units: int = 0

@@ -166,16 +166,18 @@ class FileRange(_message.Message):
     def __init__(self, start: _Optional[int] = ..., end: _Optional[int] = ...) -> None: ...
 
 class PartitionedFile(_message.Message):
-    __slots__ = ("path", "size", "last_modified_ns", "range")
+    __slots__ = ("path", "size", "last_modified_ns", "partition_values", "range")
     PATH_FIELD_NUMBER: _ClassVar[int]
     SIZE_FIELD_NUMBER: _ClassVar[int]
     LAST_MODIFIED_NS_FIELD_NUMBER: _ClassVar[int]
+    PARTITION_VALUES_FIELD_NUMBER: _ClassVar[int]
     RANGE_FIELD_NUMBER: _ClassVar[int]
     path: str
     size: int
     last_modified_ns: int
+    partition_values: _containers.RepeatedScalarFieldContainer[bytes]
     range: FileRange
-    def __init__(self, path: _Optional[str] = ..., size: _Optional[int] = ..., last_modified_ns: _Optional[int] = ..., range: _Optional[_Union[FileRange, _Mapping]] = ...) -> None: ...
+    def __init__(self, path: _Optional[str] = ..., size: _Optional[int] = ..., last_modified_ns: _Optional[int] = ..., partition_values: _Optional[_Iterable[bytes]] = ..., range: _Optional[_Union[FileRange, _Mapping]] = ...) -> None: ...
 
 class FileGroup(_message.Message):
     __slots__ = ("files",)
@@ -190,12 +192,13 @@ class ScanLimit(_message.Message):
     def __init__(self, limit: _Optional[int] = ...) -> None: ...
 
 class FileScanConf(_message.Message):
-    __slots__ = ("file_groups", "schema", "projection", "limit", "statistics", "object_store_url", "output_ordering", "constraints", "projection_exprs", "output_partitioning")
+    __slots__ = ("file_groups", "schema", "projection", "limit", "statistics", "table_partition_cols", "object_store_url", "output_ordering", "constraints", "projection_exprs", "output_partitioning")
     FILE_GROUPS_FIELD_NUMBER: _ClassVar[int]
     SCHEMA_FIELD_NUMBER: _ClassVar[int]
     PROJECTION_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     STATISTICS_FIELD_NUMBER: _ClassVar[int]
+    TABLE_PARTITION_COLS_FIELD_NUMBER: _ClassVar[int]
     OBJECT_STORE_URL_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_ORDERING_FIELD_NUMBER: _ClassVar[int]
     CONSTRAINTS_FIELD_NUMBER: _ClassVar[int]
@@ -206,12 +209,13 @@ class FileScanConf(_message.Message):
     projection: _containers.RepeatedScalarFieldContainer[int]
     limit: ScanLimit
     statistics: bytes
+    table_partition_cols: _containers.RepeatedScalarFieldContainer[str]
     object_store_url: str
     output_ordering: _containers.RepeatedCompositeFieldContainer[SortExprs]
     constraints: bytes
     projection_exprs: bytes
     output_partitioning: Partitioning
-    def __init__(self, file_groups: _Optional[_Iterable[_Union[FileGroup, _Mapping]]] = ..., schema: _Optional[bytes] = ..., projection: _Optional[_Iterable[int]] = ..., limit: _Optional[_Union[ScanLimit, _Mapping]] = ..., statistics: _Optional[bytes] = ..., object_store_url: _Optional[str] = ..., output_ordering: _Optional[_Iterable[_Union[SortExprs, _Mapping]]] = ..., constraints: _Optional[bytes] = ..., projection_exprs: _Optional[bytes] = ..., output_partitioning: _Optional[_Union[Partitioning, _Mapping]] = ...) -> None: ...
+    def __init__(self, file_groups: _Optional[_Iterable[_Union[FileGroup, _Mapping]]] = ..., schema: _Optional[bytes] = ..., projection: _Optional[_Iterable[int]] = ..., limit: _Optional[_Union[ScanLimit, _Mapping]] = ..., statistics: _Optional[bytes] = ..., table_partition_cols: _Optional[_Iterable[str]] = ..., object_store_url: _Optional[str] = ..., output_ordering: _Optional[_Iterable[_Union[SortExprs, _Mapping]]] = ..., constraints: _Optional[bytes] = ..., projection_exprs: _Optional[bytes] = ..., output_partitioning: _Optional[_Union[Partitioning, _Mapping]] = ...) -> None: ...
 
 class FileScan(_message.Message):
     __slots__ = ("base_conf",)
@@ -245,6 +249,20 @@ class Schema(_message.Message):
     columns: _containers.RepeatedCompositeFieldContainer[Field]
     def __init__(self, columns: _Optional[_Iterable[_Union[Field, _Mapping]]] = ...) -> None: ...
 
+class ScanExpr(_message.Message):
+    __slots__ = ("alias", "expr")
+    ALIAS_FIELD_NUMBER: _ClassVar[int]
+    EXPR_FIELD_NUMBER: _ClassVar[int]
+    alias: str
+    expr: Expr
+    def __init__(self, alias: _Optional[str] = ..., expr: _Optional[_Union[Expr, _Mapping]] = ...) -> None: ...
+
+class ScanExprs(_message.Message):
+    __slots__ = ("exprs",)
+    EXPRS_FIELD_NUMBER: _ClassVar[int]
+    exprs: _containers.RepeatedCompositeFieldContainer[ScanExpr]
+    def __init__(self, exprs: _Optional[_Iterable[_Union[ScanExpr, _Mapping]]] = ...) -> None: ...
+
 class MemoryScan(_message.Message):
     __slots__ = ("partitions", "schema", "projection", "sort_information", "fetch")
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
@@ -272,12 +290,14 @@ class PlaceholderRow(_message.Message):
     def __init__(self, partitions: _Optional[int] = ...) -> None: ...
 
 class Filter(_message.Message):
-    __slots__ = ("input", "fetch")
+    __slots__ = ("input", "expr", "fetch")
     INPUT_FIELD_NUMBER: _ClassVar[int]
+    EXPR_FIELD_NUMBER: _ClassVar[int]
     FETCH_FIELD_NUMBER: _ClassVar[int]
     input: PlanNode
+    expr: Expr
     fetch: int
-    def __init__(self, input: _Optional[_Union[PlanNode, _Mapping]] = ..., fetch: _Optional[int] = ...) -> None: ...
+    def __init__(self, input: _Optional[_Union[PlanNode, _Mapping]] = ..., expr: _Optional[_Union[Expr, _Mapping]] = ..., fetch: _Optional[int] = ...) -> None: ...
 
 class CoalesceBatches(_message.Message):
     __slots__ = ("input", "fetch")
@@ -456,10 +476,12 @@ class Column(_message.Message):
     def __init__(self, name: _Optional[str] = ..., index: _Optional[int] = ...) -> None: ...
 
 class Expr(_message.Message):
-    __slots__ = ("column",)
+    __slots__ = ("column", "literal")
     COLUMN_FIELD_NUMBER: _ClassVar[int]
+    LITERAL_FIELD_NUMBER: _ClassVar[int]
     column: Column
-    def __init__(self, column: _Optional[_Union[Column, _Mapping]] = ...) -> None: ...
+    literal: bytes
+    def __init__(self, column: _Optional[_Union[Column, _Mapping]] = ..., literal: _Optional[bytes] = ...) -> None: ...
 
 class SortExpr(_message.Message):
     __slots__ = ("expr", "asc", "nulls_first")

@@ -1,0 +1,104 @@
+"""All feeds of one query: started together, stopped together, each provider closed once."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+
+from sparkfusion.errors import SparkfusionError
+from sparkfusion.feed.declare import FeedDeclaration
+from sparkfusion.feed.dispatch import Answer, Dispatcher, FeedStats
+from sparkfusion.feed.provider import FeedContext
+from sparkfusion.ids import QueryId
+from sparkfusion.plan.feeds import FeedId
+
+_log = logging.getLogger("sparkfusion")
+
+
+class FeedBook:
+    """The coordinator's end of a query's feeds. Any thread may call anything, `stop` and `close` repeatedly."""
+
+    def __init__(
+        self,
+        query: QueryId,
+        declared: Iterable[FeedDeclaration],
+        *,
+        ahead: int,
+        on_error: Callable[[SparkfusionError], None],
+        on_change: Callable[[FeedId], None] = lambda feed: None,
+    ) -> None:
+        self.declared: Mapping[FeedId, FeedDeclaration] = {each.feed: each for each in declared}
+        self._lock = threading.Lock()
+        self._closed = False
+        self._dispatchers = {
+            feed: _dispatcher(query, each, ahead, on_error, lambda feed=feed: on_change(feed))  # type: ignore[misc]
+            for feed, each in self.declared.items()
+        }
+
+    def __getitem__(self, feed: FeedId) -> Dispatcher:
+        return self._dispatchers[feed]
+
+    def start(self) -> None:
+        for dispatcher in self._dispatchers.values():
+            dispatcher.start()
+
+    def stats(self) -> dict[FeedId, FeedStats]:
+        return {feed: dispatcher.stats() for feed, dispatcher in self._dispatchers.items()}
+
+    def stop(self) -> None:
+        """No more units are wanted; returns at once."""
+        for dispatcher in self._dispatchers.values():
+            dispatcher.stop()
+
+    def close(self) -> None:
+        """Stop, wait a moment for the providers' threads, close every provider once."""
+        self.stop()
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        for dispatcher in self._dispatchers.values():
+            dispatcher.join()
+        providers = {id(each.source.inner()): each for each in self.declared.values()}
+        for each in providers.values():
+            close = getattr(each.source.inner(), "close", None)
+            try:
+                if close is not None:
+                    close()
+            except Exception:
+                _log.exception("closing the feed of table %r failed", each.table)
+
+
+class TaskUnits:
+    """One task's way to a dispatcher in this process."""
+
+    def __init__(self, dispatcher: Dispatcher, task: int) -> None:
+        self._dispatcher = dispatcher
+        self._task = task
+
+    def take(self, offset: int) -> bytes | None:
+        answer = self._dispatcher.take(self._task, offset)
+        return None if isinstance(answer, Answer) else answer.data
+
+    def failed(self, offset: int) -> None:
+        self._dispatcher.failed(self._task, offset)
+
+
+def _dispatcher(
+    query: QueryId,
+    declared: FeedDeclaration,
+    ahead: int,
+    on_error: Callable[[SparkfusionError], None],
+    on_change: Callable[[], None],
+) -> Dispatcher:
+    context = FeedContext(query, declared.table, declared.request, tasks=declared.tasks, headers=declared.headers)
+    return Dispatcher(
+        declared.source,
+        context,
+        partitions=declared.partitions,
+        ahead=ahead,
+        files=declared.files,
+        on_error=on_error,
+        on_change=on_change,
+    )

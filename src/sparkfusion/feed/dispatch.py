@@ -1,0 +1,270 @@
+"""Giving units to tasks: on demand, bounded, fair by weight, and the same again to every attempt (D7)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from sparkfusion.errors import QueryCancelledError, SparkfusionError, UserError, first_words
+from sparkfusion.feed.feed import WorkUnitFeed
+from sparkfusion.feed.lanes import Found, Lane, pull, start_thread
+from sparkfusion.feed.ledger import Grant, Ledger
+from sparkfusion.feed.provider import FeedContext
+from sparkfusion.feed.units import FileUnit, WorkUnit, encode_unit
+
+MOST_UNITS_AT_ONCE = 256
+_CLOSE_PATIENCE_SECONDS = 1.0
+
+
+class FeedError(UserError):
+    """A feed's provider failed, or gave something that is no work unit. The query fails; it is not tried again."""
+
+
+class Answer(Enum):
+    """What a task may hear instead of units."""
+
+    WAIT = "nothing yet, ask again"
+    END = "there will be no more"
+
+
+@dataclass(frozen=True)
+class FeedStats:
+    """A feed at one moment. All but the seconds count units.
+
+    Attributes:
+        found: given by the provider so far. `handed`: given to tasks. `done`: read by them.
+        replayed: given again, to another attempt. `failed`: under way in attempts that failed.
+        waiting: found and not yet handed out; `most_waiting` at any time.
+        first_unit_seconds: from the start of the query to the first unit. `wait_seconds`: of all tasks, for units.
+    """
+
+    table: str
+    found: int
+    handed: int
+    done: int
+    replayed: int
+    failed: int
+    waiting: int
+    most_waiting: int
+    first_unit_seconds: float | None
+    wait_seconds: float
+    discovering: bool
+    provider: tuple[tuple[str, float], ...] = ()
+
+
+class Dispatcher:
+    """One scan of a feed in one query. Any thread may call anything.
+
+    Args:
+        ahead: how many units may wait; beyond it the provider has to wait.
+        files: whether units have to be files.
+        on_error: called once, from the provider's thread, when the provider fails.
+        on_change: called after something happened that people may want to see.
+    """
+
+    def __init__(
+        self,
+        feed: WorkUnitFeed,
+        context: FeedContext,
+        *,
+        partitions: int | None,
+        ahead: int,
+        files: bool,
+        on_error: Callable[[SparkfusionError], None] = lambda error: None,
+        on_change: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.context = context
+        self._feed = feed
+        self._ahead = ahead if partitions is None else max(1, ahead // context.tasks)
+        self._files = files
+        self._on_error = on_error
+        self._on_change = on_change
+        self._changed = threading.Condition()
+        self._ledger = Ledger()
+        self._lanes = [Lane(None)] if partitions is None else [Lane(partition) for partition in range(partitions)]
+        self._shared = partitions is None
+        self._lane_of: dict[int, Lane] = {}
+        self._error: SparkfusionError | None = None
+        self._stopped = False
+        self._threads: list[threading.Thread] = []
+        self._started_at = time.perf_counter()
+        self._found = self._replayed = self._failed = self._most_waiting = 0
+        self._first_unit: float | None = None
+        self._wait_seconds = 0.0
+
+    # ---- the coordinator's side
+
+    def start(self) -> None:
+        """Look for units, up to the bound, before a task asks. A partition is begun by the task that takes it."""
+        if self._shared:
+            with self._changed:
+                self._begin(self._lanes[0])
+
+    def wait_for_work(self) -> None:
+        """Return when a task would have something to do: units, the end, or an error."""
+        if not self._shared:
+            return
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._stopped or self._error or self._lanes[0].waiting or self._lanes[0].ended
+            )
+
+    def stop(self) -> None:
+        """No more units are wanted; returns at once. Tasks that wait for some hear that the query is over."""
+        self.context.stop()
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+
+    def join(self) -> None:
+        """After `stop`: wait a moment for the provider's threads. One that blocks is left alone."""
+        deadline = time.monotonic() + _CLOSE_PATIENCE_SECONDS
+        for thread in list(self._threads):
+            if thread is not threading.current_thread():
+                thread.join(max(0.0, deadline - time.monotonic()))
+
+    def stats(self) -> FeedStats:
+        with self._changed:
+            return FeedStats(
+                table=self.context.table,
+                found=self._found,
+                handed=self._ledger.given,
+                done=self._ledger.done,
+                replayed=self._replayed,
+                failed=self._failed,
+                waiting=sum(len(lane.waiting) for lane in self._lanes),
+                most_waiting=self._most_waiting,
+                first_unit_seconds=self._first_unit,
+                wait_seconds=self._wait_seconds,
+                discovering=not self._stopped and any(not lane.ended for lane in self._lanes),
+                provider=tuple(sorted(self.context.metrics.items())),
+            )
+
+    # ---- the tasks' side
+
+    def take(self, task: int, offset: int, *, host: str = "", patience: float | None = None) -> Grant | Answer:
+        """The grant at that place of the task's ledger; new units are appended to it if it is not that long.
+
+        Asking for a place says that everything before it is done. Asking again gives the same: attempts may repeat
+        it, and several attempts at a task may ask at once. Waits up to `patience` seconds, without it until there is
+        an answer. Raises the provider's error, and `QueryCancelledError` when the query is over.
+        """
+        deadline = None if patience is None else time.monotonic() + patience
+        try:
+            with self._changed:
+                self._ledger.acknowledge(task, offset)
+                began = time.perf_counter()
+                try:
+                    return self._take(task, offset, host, deadline)
+                finally:
+                    self._wait_seconds += time.perf_counter() - began
+        finally:
+            self._on_change()
+
+    def failed(self, task: int, offset: int) -> None:
+        """An attempt failed while it worked on the grant at that place."""
+        with self._changed:
+            grant = self._ledger.at(task, offset)
+            self._failed += grant.units if grant is not None else 0
+
+    def _take(self, task: int, offset: int, host: str, deadline: float | None) -> Grant | Answer:
+        while True:
+            if self._stopped:
+                raise QueryCancelledError("the query needs no more units")
+            if self._error is not None:
+                raise self._error
+            known = self._ledger.at(task, offset)  # of an earlier attempt, or of one that asks at the same time
+            if known is not None:
+                self._replayed += known.units
+                return known
+            if self._ledger.is_sealed(task):
+                return Answer.END
+            lane = self._lane_for(task)
+            if lane is None:
+                self._ledger.seal(task)
+                return Answer.END
+            if lane.waiting:
+                return self._give(task, lane, host)
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                return Answer.WAIT
+            self._changed.wait(left)
+
+    def _give(self, task: int, lane: Lane, host: str) -> Grant:
+        sharers = self.context.tasks if self._shared else 1
+        taken = lane.cut(lane.weight / sharers, MOST_UNITS_AT_ONCE, host)
+        grant = Grant.of(found.encoded for found in taken)
+        self._ledger.append(task, grant)
+        self._changed.notify_all()
+        return grant
+
+    def _lane_for(self, task: int) -> Lane | None:
+        """The lane that the task reads now: the shared one, else its partition, else the next that nobody has."""
+        if self._shared:
+            return None if self._lanes[0].exhausted else self._lanes[0]
+        lane = self._lane_of.get(task)
+        if lane is None or lane.exhausted:
+            lane = next((each for each in self._lanes if not each.started), None)
+            if lane is not None:
+                self._lane_of[task] = lane
+                self._begin(lane)
+        return lane
+
+    # ---- the provider's side
+
+    def _begin(self, lane: Lane) -> None:
+        if not lane.started and not self._stopped:
+            lane.started = True
+            name = f"sparkfusion-{self.context.query}-feed-{self.context.table}"
+            self._threads = [thread for thread in self._threads if thread.is_alive()]
+            self._threads.append(start_thread(lambda: self._discover(lane), name))
+
+    def _discover(self, lane: Lane) -> None:
+        """Run the provider for one lane, on its own thread."""
+        error: SparkfusionError | None = None
+        try:
+            units = self._feed.open(lane.partition, self.context)
+            pull(units, lambda unit: self._offer(lane, unit), self.context.on_stop)
+        except BaseException as raised:
+            error = self._blamed(raised)
+        told = False
+        with self._changed:
+            lane.ended = True
+            if error is not None and not self._stopped and self._error is None:
+                self._error, told = error, True
+            self._changed.notify_all()
+        self._on_change()
+        if told and error is not None:
+            self._on_error(error)
+
+    def _offer(self, lane: Lane, unit: WorkUnit) -> bool:
+        encoded = self._checked(unit)
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopped or self._error or len(lane.waiting) < self._ahead)
+            if self._stopped or self._error is not None:
+                return False
+            if self._first_unit is None:
+                self._first_unit = time.perf_counter() - self._started_at
+            lane.waiting.append(Found(encoded, unit.weight, unit.hosts))
+            self._found += 1
+            self._most_waiting = max(self._most_waiting, len(lane.waiting))
+            self._changed.notify_all()
+        self._on_change()
+        return True
+
+    def _checked(self, unit: object) -> str:
+        if not isinstance(unit, WorkUnit) or (self._files and not isinstance(unit, FileUnit)):
+            wanted = "FileUnit" if self._files else "WorkUnit"
+            raise FeedError(f"it gave a {type(unit).__qualname__}, not a {wanted}")
+        return encode_unit(unit)
+
+    def _blamed(self, error: BaseException) -> SparkfusionError:
+        words = (
+            error.message if isinstance(error, SparkfusionError) else f"{type(error).__name__}: {first_words(error)}"
+        )
+        made = FeedError(f"the feed of table {self.context.table!r} failed: {words}")
+        made.__cause__ = error
+        return made

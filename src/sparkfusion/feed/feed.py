@@ -1,0 +1,114 @@
+"""WorkUnitFeed: a provider as plans and tasks know it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import uuid
+from collections.abc import AsyncIterable, Iterator
+from typing import Protocol
+
+from sparkfusion.errors import UserError
+from sparkfusion.feed.provider import FeedContext, ScanRequest, Units, WorkUnitFeedProvider
+from sparkfusion.feed.units import WorkUnit, unpack
+
+
+class UnitSource(Protocol):
+    """Where a task's units come from: a dispatcher in this process, or a way to one."""
+
+    def take(self, offset: int) -> bytes | None:
+        """The packed units at that place of the task's ledger; None at the end. Waits for them.
+
+        Asking for a place says that everything before it is done; asking again gives the same.
+        """
+        ...
+
+    def failed(self, offset: int) -> None:
+        """The attempt failed while it worked on the units at that place. Never raises."""
+        ...
+
+
+class WorkUnitFeed:
+    """A provider under an id. Only the id travels: pickled and unpickled, the feed is *remote* and reads its units from
+    the coordinator; where it was made it is *local* and asks its provider. Code that reads it cannot
+    tell, except by asking for what is inside.
+    """
+
+    def __init__(self, provider: WorkUnitFeedProvider) -> None:
+        self.id = uuid.uuid4().hex
+        self._provider: WorkUnitFeedProvider | None = provider
+        self._source: UnitSource | None = None
+        self._trust_python = True
+        self._lock = threading.Lock()
+        self._consumed: set[int | None] = set()
+
+    @classmethod
+    def remote(cls, id: str, source: UnitSource | None = None, *, trust_python: bool = True) -> WorkUnitFeed:
+        """The feed of that id on a worker; `source` is the task's way to the coordinator."""
+        made = cls.__new__(cls)
+        made.id = id
+        made._provider = None
+        made._source = source
+        made._trust_python = trust_python
+        made._lock = threading.Lock()
+        made._consumed = set()
+        return made
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return WorkUnitFeed.remote, (self.id,)
+
+    @property
+    def is_local(self) -> bool:
+        return self._provider is not None
+
+    def inner(self) -> WorkUnitFeedProvider:
+        """The provider, where it lives."""
+        if self._provider is None:
+            raise UserError(
+                f"the provider of feed {self.id} is not here: it lives on the coordinator only",
+                hint="a worker can read the feed's units, not its provider",
+            )
+        return self._provider
+
+    def open(self, partition: int | None, context: FeedContext) -> Units:
+        """Call the provider. Used by the coordinator, once for each scan and partition."""
+        return self.inner().feed(partition, context)
+
+    def batches(self, partition: int | None = None) -> Iterator[tuple[WorkUnit, ...]]:
+        """Units as they come, some at a time; asking for the next says that those before are done."""
+        with self._lock:
+            if partition in self._consumed:
+                raise UserError(f"partition {partition} of feed {self.id} is consumed already")
+            self._consumed.add(partition)
+        return self._local_batches(partition) if self._provider is not None else self._remote_batches()
+
+    def units(self, partition: int | None = None) -> Iterator[WorkUnit]:
+        """Every unit of a partition, or of a shared feed. Each can be read once."""
+        return (unit for batch in self.batches(partition) for unit in batch)
+
+    def _local_batches(self, partition: int | None) -> Iterator[tuple[WorkUnit, ...]]:
+        context = FeedContext("", "", ScanRequest(()), tasks=1)
+        units = self.open(partition, context)
+        try:
+            if isinstance(units, AsyncIterable):
+                with asyncio.Runner() as runner:
+                    while (unit := runner.run(_next(units))) is not None:
+                        yield (unit,)
+            else:
+                for unit in units:
+                    yield (unit,)
+        finally:
+            context.stop()
+            self.inner().close()
+
+    def _remote_batches(self) -> Iterator[tuple[WorkUnit, ...]]:
+        if self._source is None:
+            raise UserError(f"feed {self.id} is read outside of a task that it feeds")
+        offset = 0
+        while (data := self._source.take(offset)) is not None:
+            yield unpack(data, trust_python=self._trust_python)
+            offset += 1
+
+
+async def _next(units: AsyncIterable[WorkUnit]) -> WorkUnit | None:
+    return await anext(aiter(units), None)

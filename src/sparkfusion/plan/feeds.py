@@ -1,0 +1,192 @@
+"""Fed tables in plans: scans whose files are found while the query runs.
+
+DataFusion plans such a table as a listing of two Arrow files that do not exist: two, so that it plans for several
+partitions; Arrow, because of those it knows no statistics, and takes the table for a large one (trap 20). Here each
+of these scans becomes one of the feed's own format, with a group for each task, whose placeholder path names the feed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sparkfusion.errors import InternalError
+from sparkfusion.plan.sources import object_path
+from sparkfusion.plan.wire import PlanNode, children, decode, encode, file_scan_conf, kind, walk
+from sparkfusion.plan.wire import wire_pb2 as pb
+
+FeedId = int
+"""Which scan of a fed table in a query: each is fed on its own."""
+
+_PREFIX = "sparkfusion-feed/"
+_ANY_SIZE = 1 << 60
+
+
+@dataclass(frozen=True)
+class FedTable:
+    """How plans scan a fed table.
+
+    Attributes:
+        template: an encoded scan of the feed's format, with DataFusion's own idea of its options.
+        partition_columns: the last columns of the table, whose values come with the units instead of from the files.
+        tasks: how many tasks shall read it, if somebody said so. `partitions`: more tasks have nothing to read.
+        bytes: about how large it is, if somebody knows.
+    """
+
+    name: str
+    template: bytes
+    partition_columns: tuple[str, ...] = ()
+    tasks: int | None = None
+    partitions: int | None = None
+    bytes: int | None = None
+
+    def tasks_of(self, tasks_for: Callable[[int], int]) -> int:
+        wanted = self.tasks or tasks_for(self.bytes if self.bytes is not None else _ANY_SIZE)
+        return wanted if self.partitions is None else min(wanted, self.partitions)
+
+
+@dataclass(frozen=True)
+class FeedScan:
+    """One scan of a fed table in a query, read by so many tasks."""
+
+    feed: FeedId
+    table: int
+    tasks: int
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class UnitFile:
+    """A file of a work unit, as a scan needs it. `values` are encoded literals, in the order of partition columns."""
+
+    path: str
+    size: int
+    range: tuple[int, int] | None = None
+    values: tuple[bytes, ...] = field(default=())
+
+
+def mark_feeds(
+    root: PlanNode, home: str, tables: Mapping[int, FedTable], tasks_for: Callable[[int], int]
+) -> tuple[FeedScan, ...]:
+    """Turn scans of files below `home`, named `<table>/…`, into scans of feeds, in place.
+
+    Args:
+        tasks_for: how many tasks so many bytes are worth.
+    """
+    prefix = object_path(home).rstrip("/") + "/"
+    found: list[FeedScan] = []
+    for node in walk(root):
+        table = _table_of(node, prefix)
+        if table is not None:
+            fed = tables[table]
+            conf = node.arrow_scan.base_conf
+            scan = FeedScan(len(found), table, fed.tasks_of(tasks_for), _columns(conf))
+            _become_fed(node, fed, scan)
+            found.append(scan)
+    if found:
+        _offer_predicates(root)
+    return tuple(found)
+
+
+def _table_of(node: PlanNode, prefix: str) -> int | None:
+    if kind(node) != "arrow_scan":
+        return None
+    for group in node.arrow_scan.base_conf.file_groups:
+        for file in group.files:
+            if file.path.startswith(prefix):
+                return int(file.path.removeprefix(prefix).split("/")[0])
+    return None
+
+
+def _become_fed(node: PlanNode, fed: FedTable, scan: FeedScan) -> None:
+    conf = pb.FileScanConf()
+    conf.CopyFrom(node.arrow_scan.base_conf)
+    del conf.file_groups[:]
+    for part in range(scan.tasks):
+        path = f"{_PREFIX}{scan.feed}/{part}/{fed.name.replace('/', '_')}"
+        conf.file_groups.add().files.add(path=path, size=(fed.bytes or 0) // scan.tasks)
+    conf.table_partition_cols.extend(fed.partition_columns)
+    made = decode(fed.template)
+    made_conf = file_scan_conf(made)
+    assert made_conf is not None
+    made_conf.CopyFrom(conf)
+    if kind(made) == "parquet_scan":
+        made.parquet_scan.ClearField("predicate")
+    node.CopyFrom(made)
+
+
+def _offer_predicates(root: PlanNode) -> None:
+    """A filter that stands right above a Parquet scan also lets the scan skip row groups and pages; it stays in place.
+
+    Its columns are those of the scan's output. A scan's predicate is read that way too, if `projection` says
+    which columns it gives. Scans that compute columns are left alone.
+    """
+    for node in walk(root):
+        if kind(node) != "filter" or kind(node.filter.input) != "parquet_scan" or feed_of(node.filter.input) is None:
+            continue
+        scan = node.filter.input.parquet_scan
+        given = _plain_columns(scan.base_conf)
+        if given:
+            scan.base_conf.projection[:] = given
+            scan.predicate.CopyFrom(node.filter.expr)
+
+
+def _plain_columns(conf: pb.FileScanConf) -> list[int]:
+    """The columns that a scan gives, by their place in its schema; none if it gives anything else."""
+    found = []
+    for each in pb.ScanExprs.FromString(conf.projection_exprs).exprs:
+        if each.expr.WhichOneof("kind") != "column" or each.expr.column.name != each.alias:
+            return []
+        found.append(each.expr.column.index)
+    return found
+
+
+def feed_of(node: PlanNode) -> FeedId | None:
+    """Which feed the node scans; None for anything else."""
+    conf = file_scan_conf(node)
+    if conf is None:
+        return None
+    for group in conf.file_groups:
+        for file in group.files:
+            if file.path.startswith(_PREFIX):
+                return int(file.path.removeprefix(_PREFIX).split("/")[0])
+    return None
+
+
+def feeds_read(node: PlanNode) -> tuple[FeedId, ...]:
+    found = (feed_of(each) for each in walk(node))
+    return tuple(dict.fromkeys(feed for feed in found if feed is not None))
+
+
+def bind_feed(plan: bytes, files: Sequence[UnitFile], store: str) -> bytes:
+    """A task's plan with these files as its feed's scan. `store` is the URL of the object store that has them all."""
+    root = decode(plan)
+    scans = [node for node in walk(root) if feed_of(node) is not None]
+    if len(scans) != 1:
+        raise InternalError(f"a task reads {len(scans)} feeds at once")
+    conf = file_scan_conf(scans[0])
+    assert conf is not None
+    conf.object_store_url = store
+    del conf.file_groups[:]
+    group = conf.file_groups.add()
+    for file in files:
+        made = group.files.add(path=file.path, size=file.size)
+        if file.range is not None:
+            made.range.start, made.range.end = file.range
+        made.partition_values.extend(file.values)
+    return encode(root)
+
+
+def row_limit(plan: bytes) -> int | None:
+    """How many rows of a task are enough, whatever its units: its root says so."""
+    root = decode(plan)
+    while kind(root) in ("cooperative", "coalesce_batches"):
+        (root,) = children(root)
+    return root.local_limit.fetch if kind(root) == "local_limit" else None
+
+
+def _columns(conf: pb.FileScanConf) -> tuple[str, ...]:
+    names = [column.name for column in pb.Schema.FromString(conf.schema).columns]
+    if not conf.HasField("projection_exprs"):
+        return tuple(names[index] for index in conf.projection)
+    return tuple(name for name in names if name.encode() in conf.projection_exprs)

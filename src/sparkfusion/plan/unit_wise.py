@@ -1,0 +1,31 @@
+"""Which operators may run over a few work units at a time (D7).
+
+Running such an operator over parts of its input and putting the results together gives what running it over all of it
+gives, as far as what comes above it can tell: rows that pass one by one, partial aggregates that are merged later, at
+least the rows that a limit above needs.
+"""
+
+from __future__ import annotations
+
+from sparkfusion.plan.feeds import feeds_read
+from sparkfusion.plan.joins import collects_left, emits_build_rows
+from sparkfusion.plan.wire import PlanNode, children, kind
+from sparkfusion.plan.wire import wire_pb2 as pb
+
+_UNIT_WISE = frozenset({"projection", "filter", "coalesce_batches", "cooperative", "local_limit", "unnest", "union"})
+
+
+def split_inputs(node: PlanNode) -> list[PlanNode]:
+    """The inputs that read a feed and must be cut off, because the node has to see all of their rows at once."""
+    return [child for index, child in enumerate(children(node)) if feeds_read(child) and not _is_unit_wise(node, index)]
+
+
+def _is_unit_wise(node: PlanNode, child: int) -> bool:
+    name = kind(node)
+    if name in _UNIT_WISE:
+        return True
+    if name == "aggregate":
+        return bool(node.aggregate.mode == pb.PARTIAL)
+    if name == "repartition":
+        return node.repartition.partitioning.WhichOneof("method") == "hash"
+    return collects_left(node) and child == 1 and not emits_build_rows(node)

@@ -1,0 +1,99 @@
+"""A running query's feeds: told to the driver and to subscribers, and how tasks in this process read them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from sparkfusion.errors import SparkfusionError
+from sparkfusion.feed.book import FeedBook, TaskUnits
+from sparkfusion.feed.declare import FeedDeclaration
+from sparkfusion.feed.dispatch import FeedStats
+from sparkfusion.feed.feed import UnitSource
+from sparkfusion.ids import TaskKey
+from sparkfusion.observe.events import FeedProgress
+from sparkfusion.plan.feeds import FeedId
+from sparkfusion.runner.base import QueryJob
+from sparkfusion.worker.units import FeedEnd, FeedInput
+
+_TOLD_EVERY_SECONDS = 0.2
+
+
+class Permit(Protocol):
+    """A slot that may be given back for a while."""
+
+    def acquire(self) -> object: ...
+
+    def release(self) -> None: ...
+
+
+class JobFeeds:
+    """The feeds of one query under way."""
+
+    def __init__(self, job: QueryJob, on_error: Callable[[SparkfusionError], None]) -> None:
+        self._job = job
+        self._lock = threading.Lock()
+        self._told: dict[FeedId, float] = {}
+        ahead = job.settings.integer("feed_units_ahead")
+        self.book = FeedBook(job.query, job.feeds, ahead=ahead, on_error=on_error, on_change=self._changed)
+
+    def input(self, feed: FeedId) -> FeedInput:
+        return feed_input(self.book.declared[feed])
+
+    def end_here(self, feed: FeedId, key: TaskKey, slot: Permit) -> FeedEnd:
+        """For a task in this process; while it waits for units, others may have its slot."""
+        return FeedEnd(_Unhurried(TaskUnits(self.book[feed], key.task), slot), self.book.declared[feed].reader)
+
+    def stats(self) -> list[FeedStats]:
+        return list(self.book.stats().values())
+
+    def close(self) -> None:
+        self.book.close()
+        for feed in self.book.declared:
+            self._tell(feed)
+
+    def _changed(self, feed: FeedId) -> None:
+        now = time.monotonic()
+        with self._lock:
+            if now - self._told.get(feed, 0.0) < _TOLD_EVERY_SECONDS:
+                return
+            self._told[feed] = now
+        self._tell(feed)
+
+    def _tell(self, feed: FeedId) -> None:
+        at = self.book[feed].stats()
+        self._job.emit(
+            FeedProgress(self._job.query, at.table, feed, at.found, at.handed, at.done, at.replayed, at.discovering)
+        )
+
+
+def feed_input(declared: FeedDeclaration) -> FeedInput:
+    return FeedInput(
+        feed=declared.feed,
+        table=declared.table,
+        files=declared.files,
+        schema=declared.schema.serialize().to_pybytes(),
+        columns=declared.request.projection,
+        partition_columns=declared.partition_columns,
+        headers=declared.headers,
+    )
+
+
+class _Unhurried:
+    """Units of a task that gives its slot back while it waits for them."""
+
+    def __init__(self, units: UnitSource, slot: Permit) -> None:
+        self._units = units
+        self._slot = slot
+
+    def take(self, offset: int) -> bytes | None:
+        self._slot.release()
+        try:
+            return self._units.take(offset)
+        finally:
+            self._slot.acquire()
+
+    def failed(self, offset: int) -> None:
+        self._units.failed(offset)

@@ -1,0 +1,119 @@
+"""What a query wants of its fed tables, read from DataFusion's optimized plan, to be offered to their providers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import datafusion
+import pyarrow as pa
+from datafusion import Expr, SessionContext
+from datafusion.expr import Column, TableScan
+
+from sparkfusion.feed.provider import ScanRequest
+
+_COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
+
+
+@dataclass(frozen=True)
+class QueryFilter:
+    """A condition on a table. `column`, `operator` and `value` are set where it compares a column with a constant."""
+
+    text: str
+    column: str | None = None
+    operator: str | None = None
+    value: Any = None
+
+
+def requests(plan: datafusion.LogicalPlan, schemas: Mapping[str, pa.Schema]) -> dict[str, list[ScanRequest]]:
+    """For each of these tables, what each of its scans in an optimized plan wants."""
+    found: dict[str, list[ScanRequest]] = {name: [] for name in schemas}
+    for scan in _scans(plan):
+        name = scan.table_name()
+        if name in found:
+            found[name].append(_request(scan, schemas[name]))
+    return found
+
+
+def combined(scans: Sequence[ScanRequest], expected: int) -> Sequence[ScanRequest]:
+    """One request for each scan of a table in the physical plan, which does not tell them apart.
+
+    Where a query scans a table several times, only what holds for every scan is offered.
+    """
+    if len(scans) != expected or not scans:
+        return [ScanRequest(())] * expected
+    if expected == 1:
+        return scans
+    common = set(scans[0].filters).intersection(*(scan.filters for scan in scans[1:]))
+    filters = tuple(each for each in scans[0].filters if each in common)
+    columns = tuple(dict.fromkeys(name for scan in scans for name in scan.projection))
+
+    def keeps(rows: Sequence[Mapping[str, Any]]) -> list[bool]:
+        return [any(each) for each in zip(*(scan.keeps(rows) for scan in scans), strict=True)]
+
+    return [ScanRequest(columns, filters, keeps)] * expected
+
+
+def _scans(plan: datafusion.LogicalPlan) -> Iterator[TableScan]:
+    variant = plan.to_variant()
+    if isinstance(variant, TableScan):
+        yield variant
+    for child in plan.inputs():
+        yield from _scans(child)
+
+
+def _request(scan: TableScan, schema: pa.Schema) -> ScanRequest:
+    conditions = [Expr(raw) for raw in scan.filters()]
+    keeps = _Keeps(scan.table_name(), conditions, schema)
+    columns = tuple(name for _, name in scan.projection())
+    return ScanRequest(columns, tuple(_filter(each) for each in conditions), keeps, scan.fetch())
+
+
+def _filter(condition: Expr) -> QueryFilter:
+    text = condition.canonical_name()
+    try:
+        operator, operands = condition.rex_call_operator(), condition.rex_call_operands()
+        if operator in _COMPARISONS and len(operands) == 2:
+            column, value = operands[0].to_variant(), operands[1]
+            if isinstance(column, Column) and value.variant_name() == "Literal":
+                return QueryFilter(text, column.name(), operator, value.python_value())
+    except Exception:  # an expression that DataFusion cannot take apart is offered as text
+        return QueryFilter(text)
+    return QueryFilter(text)
+
+
+class _Keeps:
+    """Evaluates a query's conditions on values of some columns, by DataFusion. What cannot be evaluated is kept."""
+
+    def __init__(self, table: str, conditions: Sequence[Expr], schema: pa.Schema) -> None:
+        self._table = table
+        self._conditions = conditions
+        self._schema = schema
+
+    def __call__(self, rows: Sequence[Mapping[str, Any]]) -> list[bool]:
+        kept = [True] * len(rows)
+        if not self._conditions:
+            return kept
+        context = SessionContext()
+        try:
+            context.register_record_batches(self._table, [[self._batch(rows)]])
+        except (pa.ArrowInvalid, pa.ArrowTypeError, KeyError):
+            return kept
+        for condition in self._conditions:
+            try:
+                (column,) = context.table(self._table).select(condition.alias("keeps")).to_pydict().values()
+            except Exception:  # it needs a column whose values are not known
+                continue
+            kept = [before and bool(now) for before, now in zip(kept, column, strict=True)]
+        return kept
+
+    def _batch(self, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
+        names = [name for name in rows[0] if all(name in row for row in rows)]
+        arrays = []
+        for name in names:
+            wanted = self._schema.field(name).type
+            values = [row[name] for row in rows]
+            texts = all(value is None or isinstance(value, str) for value in values)
+            arrays.append(pa.array(values, pa.string()).cast(wanted) if texts else pa.array(values, wanted))
+        return pa.RecordBatch.from_arrays(arrays, names)

@@ -1,0 +1,116 @@
+"""Fed tables of a session: how they are registered, so that DataFusion can plan over them, and found again in plans."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import datafusion
+from datafusion import SessionConfig, SessionContext
+
+from sparkfusion.errors import UserError, clean_message
+from sparkfusion.exchange.owned import OwnedDirectory
+from sparkfusion.feed.declare import FeedDeclaration
+from sparkfusion.feed.feed import WorkUnitFeed
+from sparkfusion.plan.feeds import FedTable, FeedScan, mark_feeds
+from sparkfusion.plan.wire import PlanNode, encode, file_scan_conf, walk
+from sparkfusion.plan.wire import decode as decode_plan
+from sparkfusion.session.feed_options import FeedOptions
+from sparkfusion.session.feed_requests import combined, requests
+
+_PLACEHOLDER = b"-"
+_PARTS = 2
+
+
+class FeedTables:
+    """The feeds of one session. Placeholder files stand for them: reading one fails, instead of finding no rows."""
+
+    def __init__(self) -> None:
+        self._home: OwnedDirectory | None = None
+        self._feeds: list[tuple[str, WorkUnitFeed, FeedOptions]] = []
+        self._tables: dict[int, FedTable] = {}
+
+    def register(self, context: SessionContext, name: str, feed: WorkUnitFeed, options: FeedOptions) -> None:
+        if self._home is None:
+            self._home = OwnedDirectory("feeds", Path(tempfile.gettempdir()))
+        number = len(self._feeds)
+        directory = self._home.path / str(number)
+        directory.mkdir()
+        for part in range(_PARTS):
+            (directory / f"{part}.arrow").write_bytes(_PLACEHOLDER)
+        template = _template(name, options)
+        context.register_arrow(name, str(directory), schema=options.schema)
+        self._feeds.append((name, feed, options))
+        self._tables[number] = FedTable(
+            name, template, options.partition_columns, options.tasks, options.partitions, options.bytes
+        )
+
+    def read_by(self, frame: datafusion.DataFrame) -> list[str]:
+        """The names of fed tables that DataFusion's own plan of the frame reads."""
+        if self._home is None:
+            return []
+        text = frame.execution_plan().display_indent()
+        places = [f"{str(self._home.path).lstrip('/')}/{number}/" for number in range(len(self._feeds))]
+        return [self._feeds[number][0] for number, place in enumerate(places) if place in text]
+
+    def mark(self, root: PlanNode, tasks_for: Callable[[int], int]) -> tuple[FeedScan, ...]:
+        """Make scans of these tables scans of feeds, in place. `tasks_for`: the tasks that so many bytes are worth."""
+        if self._home is None:
+            return ()
+        return mark_feeds(root, str(self._home.path), self._tables, tasks_for)
+
+    def any_unsized(self, scans: tuple[FeedScan, ...]) -> bool:
+        """Whether one of these may be of any size."""
+        return any(self._tables[scan.table].bytes is None for scan in scans)
+
+    def declare(self, scans: tuple[FeedScan, ...], plan: datafusion.LogicalPlan) -> tuple[FeedDeclaration, ...]:
+        """What a query reads of them. `plan` is DataFusion's optimized one."""
+        tables = {scan.table for scan in scans}
+        wanted = requests(plan, {self._feeds[table][0]: self._feeds[table][2].schema for table in tables})
+        made = []
+        for table in sorted(tables):
+            name, feed, options = self._feeds[table]
+            own = [scan for scan in scans if scan.table == table]
+            for scan, request in zip(own, combined(wanted[name], len(own)), strict=True):
+                made.append(
+                    FeedDeclaration(
+                        feed=scan.feed,
+                        table=name,
+                        source=feed,
+                        files=options.format is not None,
+                        schema=options.schema,
+                        request=replace(request, projection=scan.columns),
+                        tasks=scan.tasks,
+                        partitions=options.partitions,
+                        partition_columns=options.partition_columns,
+                        headers=options.headers,
+                        reader=options.reader,
+                    )
+                )
+        return tuple(made)
+
+    def close(self) -> None:
+        if self._home is not None:
+            self._home.close()
+
+
+def _template(name: str, options: FeedOptions) -> bytes:
+    """A scan of the feed's format as DataFusion encodes it, with the options that the user gave."""
+    chosen = options.format or "arrow"
+    context = SessionContext(SessionConfig().set("datafusion.execution.collect_statistics", "false"))
+    with tempfile.TemporaryDirectory() as directory:
+        (Path(directory) / f"0.{chosen}").write_bytes(_PLACEHOLDER)
+        try:
+            register = getattr(context, f"register_{chosen}")
+            register("feed", directory, schema=options.schema, **options.options)
+            encoded = context.table("feed").execution_plan().to_bytes(context)
+        except TypeError as error:
+            raise UserError(f"cannot register feed {name!r} as {chosen}: {error}") from error
+        except Exception as error:
+            raise UserError(f"cannot register feed {name!r} as {chosen}: {clean_message(error)}") from error
+    for node in walk(decode_plan(encoded)):
+        if file_scan_conf(node) is not None:
+            return encode(node)
+    raise UserError(f"cannot register feed {name!r}: DataFusion does not scan {chosen} files as such")

@@ -1,0 +1,29 @@
+"""Values of partition columns as plans carry them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import pyarrow as pa
+from datafusion import SessionContext, lit
+
+from sparkfusion.errors import UserError
+from sparkfusion.plan.wire import decode, kind, walk
+from sparkfusion.plan.wire import wire_pb2 as pb
+
+
+@lru_cache(maxsize=1024)
+def encoded_literal(text: str | None, type: pa.DataType) -> bytes:
+    """A value as plans carry it; DataFusion encodes it."""
+    try:
+        value = pa.scalar(text, pa.string()).cast(type)
+    except pa.ArrowInvalid as error:
+        raise UserError(f"the partition value {text!r} is no {type}: {error}") from error
+    context = SessionContext()
+    frame = context.from_pydict({"x": [1]}).select(lit(value).alias("value"))
+    root = decode(frame.execution_plan().to_bytes(context))
+    for node in walk(root):
+        if kind(node) == "projection":
+            (expr,) = pb.Projection.FromString(node.projection.SerializeToString()).expr
+            return bytes(expr.literal)
+    raise UserError(f"a value of type {type} cannot be a partition value")

@@ -1,0 +1,136 @@
+"""Units that are no files: the user's reader makes rows of them, which a scan then finds in an Arrow file."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import AsyncIterable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from sparkfusion.errors import UserError, classify, first_words
+from sparkfusion.exchange.owned import OwnedDirectory
+from sparkfusion.exchange.store import SHARED_MEMORY
+from sparkfusion.feed.provider import Reader, ReaderContext
+from sparkfusion.feed.units import FileUnit, WorkUnit
+from sparkfusion.plan.feeds import UnitFile
+from sparkfusion.plan.sources import object_path
+from sparkfusion.worker.units import LOCAL_STORE, Chunk, FeedInput
+
+_CHUNK_BYTES = 32 * 1024 * 1024
+_SHOWN_UNIT = 120
+
+
+def row_chunks(units: Iterable[WorkUnit], feed: FeedInput, reader: Reader, directory: Path) -> Iterator[Chunk]:
+    """Rows that the reader makes of units, in Arrow files; a file is removed when the next chunk is asked for."""
+    schema = feed.arrow_schema()
+    context = ReaderContext(feed.table, schema, feed.columns, feed.headers)
+    spool = _Spool(directory, schema)
+    for unit in units:
+        for batch in _rows(reader, unit, context):
+            spool.add(batch)
+            if spool.bytes >= _CHUNK_BYTES:
+                yield from spool.chunk()
+    yield from spool.chunk()
+
+
+@contextmanager
+def unit_directory(spills: str) -> Iterator[Path]:
+    """A directory for rows of units, removed in the end: where the task spills, else in memory-backed storage."""
+    if spills:
+        with tempfile.TemporaryDirectory(prefix="units-", dir=spills) as made:
+            yield Path(made)
+        return
+    base = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else Path(tempfile.gettempdir())
+    owned = OwnedDirectory("units", base)
+    try:
+        yield owned.path
+    finally:
+        owned.close()
+
+
+class _Spool:
+    """One Arrow file at a time, filled and then scanned."""
+
+    def __init__(self, directory: Path, schema: pa.Schema) -> None:
+        self._path = directory / "rows.arrow"
+        self._schema = schema
+        self._writer: Any = None
+        self.bytes = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        if self._writer is None:
+            self._writer = pa.ipc.new_file(str(self._path), self._schema)
+        self._writer.write_batch(batch)
+        self.bytes += batch.nbytes
+
+    def chunk(self) -> Iterator[Chunk]:
+        if self._writer is None:
+            return
+        self._writer.close()
+        self._writer, self.bytes = None, 0
+        yield LOCAL_STORE, [UnitFile(object_path(str(self._path)), self._path.stat().st_size)]
+        self._path.unlink()
+
+
+def _rows(reader: Reader, unit: WorkUnit, context: ReaderContext) -> Iterator[pa.RecordBatch]:
+    """What the reader makes of a unit, under the table's schema. Its errors name the table and the unit."""
+    try:
+        for part in _parts(reader(unit, context)):
+            yield conformed(part, context)
+    except Exception as error:
+        found = classify(error)
+        words = found.message if found is error else f"{type(error).__name__}: {first_words(error)}"
+        shown = repr(unit.path if isinstance(unit, FileUnit) else unit.payload)
+        shown = shown if len(shown) <= _SHOWN_UNIT else shown[:_SHOWN_UNIT] + "…"
+        raise type(found)(f"the reader of table {context.table!r} failed on unit {shown}: {words}") from error
+
+
+def _parts(made: Any) -> Iterator[pa.RecordBatch]:
+    if made is None:
+        return
+    if isinstance(made, pa.RecordBatch):
+        yield made
+    elif isinstance(made, pa.Table):
+        yield from made.to_batches()
+    elif asyncio.iscoroutine(made):
+        yield from _parts(asyncio.run(made))
+    elif isinstance(made, AsyncIterable):
+        with asyncio.Runner() as runner:
+            while (part := runner.run(_next(made))) is not None:
+                yield from _parts(part)
+    elif isinstance(made, Iterable) and not isinstance(made, str | bytes | Mapping):
+        for part in made:
+            yield from _parts(part)
+    else:
+        raise UserError(f"it gave a {type(made).__qualname__}, not record batches")
+
+
+async def _next(made: Any) -> Any:
+    return await anext(made, None)
+
+
+def conformed(batch: pa.RecordBatch, context: ReaderContext) -> pa.RecordBatch:
+    """The batch under the table's schema: columns by name, cast where that loses nothing. Others may be left out."""
+    columns = []
+    for wanted in context.schema:
+        index = batch.schema.get_field_index(wanted.name)
+        if index < 0:
+            if wanted.name in context.projection:
+                raise UserError(f"the rows have no column {wanted.name!r}, which the query needs")
+            columns.append(pa.nulls(batch.num_rows, wanted.type))
+            continue
+        column = batch.column(index)
+        try:
+            columns.append(column if column.type == wanted.type else column.cast(wanted.type))
+        except pa.ArrowInvalid as error:
+            raise UserError(f"column {wanted.name!r} is {column.type}, not {wanted.type}: {error}") from error
+        except pa.ArrowNotImplementedError as error:
+            raise UserError(f"column {wanted.name!r} is {column.type}, not {wanted.type}") from error
+    if not columns:
+        return batch
+    return pa.RecordBatch.from_arrays(columns, schema=context.schema)

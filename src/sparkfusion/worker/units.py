@@ -1,0 +1,86 @@
+"""Units of a fed task: where they come from, and the files that a scan reads for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+
+from sparkfusion.errors import UserError
+from sparkfusion.exchange.urls import file_size, is_url, plain_path
+from sparkfusion.feed.feed import UnitSource
+from sparkfusion.feed.provider import Reader
+from sparkfusion.feed.units import FileUnit, WorkUnit
+from sparkfusion.plan.feeds import FeedId, UnitFile
+from sparkfusion.plan.sources import object_path
+from sparkfusion.worker.literals import encoded_literal
+
+LOCAL_STORE = "file:///"
+
+
+@dataclass(frozen=True)
+class FeedInput:
+    """What a task is told of its feed. The provider stays where it is.
+
+    Attributes:
+        files: whether units are files; otherwise a reader makes rows of them.
+        schema: the table's, in Arrow's encoding. `columns`: those that the query looks at.
+    """
+
+    feed: FeedId
+    table: str
+    files: bool
+    schema: bytes
+    columns: tuple[str, ...]
+    partition_columns: tuple[str, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def arrow_schema(self) -> pa.Schema:
+        return pa.ipc.read_schema(pa.py_buffer(self.schema))
+
+
+@dataclass(frozen=True)
+class FeedEnd:
+    """A task's end of its feed: what cannot travel as data."""
+
+    units: UnitSource
+    reader: Reader | None = None
+
+
+Chunk = tuple[str, list[UnitFile]]
+"""Files to scan at once, all in the object store of that URL."""
+
+
+def file_chunks(units: Iterable[WorkUnit], feed: FeedInput) -> Iterator[Chunk]:
+    """File units as they are, one chunk for each object store."""
+    stores: dict[str, list[UnitFile]] = {}
+    for unit in units:
+        if not isinstance(unit, FileUnit):
+            raise UserError(f"the feed of table {feed.table!r} gave a unit that is no file")
+        store, file = _located(unit, feed)
+        stores.setdefault(store, []).append(file)
+    yield from stores.items()
+
+
+def _located(unit: FileUnit, feed: FeedInput) -> tuple[str, UnitFile]:
+    values = _partition_values(unit, feed) if feed.partition_columns else ()
+    if is_url(unit.path):
+        parts = urlsplit(unit.path)
+        store, path = f"{parts.scheme}://{parts.netloc}/", parts.path.lstrip("/")
+    else:
+        store, path = LOCAL_STORE, object_path(str(Path(plain_path(unit.path)).resolve()))
+    size = unit.size if unit.size is not None else file_size(unit.path)
+    return store, UnitFile(path, size, unit.range, values)
+
+
+def _partition_values(unit: FileUnit, feed: FeedInput) -> tuple[bytes, ...]:
+    schema = feed.arrow_schema()
+    missing = [name for name in feed.partition_columns if name not in unit.partition_values]
+    if missing:
+        raise UserError(f"unit {unit.path!r} of table {feed.table!r} has no value of {', '.join(missing)}")
+    return tuple(
+        encoded_literal(unit.partition_values[name], schema.field(name).type) for name in feed.partition_columns
+    )
