@@ -74,13 +74,17 @@ class WorkUnitFeed:
         """Call the provider. Used by the coordinator, once for each scan and partition."""
         return self.inner().feed(partition, context)
 
-    def batches(self, partition: int | None = None) -> Iterator[tuple[WorkUnit, ...]]:
-        """Units as they come, some at a time; asking for the next says that those before are done."""
+    def batches(self, partition: int | None = None, *, first: int = 0) -> Iterator[tuple[WorkUnit, ...]]:
+        """Units as they come, some at a time; asking for the next says that those before are done.
+
+        Args:
+            first: on a worker, the place in the task's ledger to begin at.
+        """
         with self._lock:
             if partition in self._consumed:
                 raise UserError(f"partition {partition} of feed {self.id} is consumed already")
             self._consumed.add(partition)
-        return self._local_batches(partition) if self._provider is not None else self._remote_batches()
+        return self._local_batches(partition) if self._provider is not None else self._remote_batches(first)
 
     def units(self, partition: int | None = None) -> Iterator[WorkUnit]:
         """Every unit of a partition, or of a shared feed. Each can be read once."""
@@ -101,10 +105,9 @@ class WorkUnitFeed:
             context.stop()
             self.inner().close()
 
-    def _remote_batches(self) -> Iterator[tuple[WorkUnit, ...]]:
+    def _remote_batches(self, offset: int) -> Iterator[tuple[WorkUnit, ...]]:
         if self._source is None:
             raise UserError(f"feed {self.id} is read outside of a task that it feeds")
-        offset = 0
         while (data := self._source.take(offset)) is not None:
             yield unpack(data, trust_python=self._trust_python)
             offset += 1

@@ -27,5 +27,5 @@ def _is_unit_wise(node: PlanNode, child: int) -> bool:
     if name == "aggregate":
         return bool(node.aggregate.mode == pb.PARTIAL)
     if name == "repartition":
-        return node.repartition.partitioning.WhichOneof("method") == "hash"
+        return bool(node.repartition.partitioning.WhichOneof("method") == "hash")
     return collects_left(node) and child == 1 and not emits_build_rows(node)

@@ -12,7 +12,6 @@ from sparkfusion.feed.book import FeedBook, TaskUnits
 from sparkfusion.feed.declare import FeedDeclaration
 from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.feed.feed import UnitSource
-from sparkfusion.ids import TaskKey
 from sparkfusion.observe.events import FeedProgress
 from sparkfusion.plan.feeds import FeedId
 from sparkfusion.runner.base import QueryJob
@@ -42,9 +41,9 @@ class JobFeeds:
     def input(self, feed: FeedId) -> FeedInput:
         return feed_input(self.book.declared[feed])
 
-    def end_here(self, feed: FeedId, key: TaskKey, slot: Permit) -> FeedEnd:
+    def end_here(self, feed: FeedId, task: int, slot: Permit, first: int) -> FeedEnd:
         """For a task in this process; while it waits for units, others may have its slot."""
-        return FeedEnd(_Unhurried(TaskUnits(self.book[feed], key.task), slot), self.book.declared[feed].reader)
+        return FeedEnd(_Unhurried(TaskUnits(self.book[feed], task), slot), self.book.declared[feed].reader, first)
 
     def stats(self) -> list[FeedStats]:
         return list(self.book.stats().values())

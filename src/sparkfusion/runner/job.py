@@ -13,6 +13,7 @@ from datafusion import SessionContext
 
 from sparkfusion.errors import QueryCancelledError, SparkfusionError, classify
 from sparkfusion.exchange.channel import Channel, ChannelClosedError
+from sparkfusion.exchange.delivery import Delivery, GrantSink
 from sparkfusion.exchange.sink import ChannelSink, Sink
 from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.ids import TaskKey
@@ -24,6 +25,7 @@ from sparkfusion.runner.pool import TaskPool
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.run_task import run_task
 from sparkfusion.worker.task import TaskReport, TaskSpec
+from sparkfusion.worker.units import FeedEnd
 
 PATIENCE_SECONDS = 10.0
 _READER_PATIENCE_SECONDS = 1.0  # a user's reader may block for ever; its thread is left behind
@@ -44,6 +46,7 @@ class DrivenJob(ABC):
         self._pool = TaskPool(slots, f"sparkfusion-{job.query}-task")
         self._fed = TaskPool(_fed_tasks(job), f"sparkfusion-{job.query}-fed-task")
         self._slots = threading.Semaphore(slots)
+        self._delivery = Delivery(self._channel)
         self._lock = threading.Lock()
         self._tokens: dict[TaskKey, CancelToken] = {}
         self._driver = QueryDriver(job, policy_of(job))
@@ -115,7 +118,17 @@ class DrivenJob(ABC):
         with self._lock:
             self._tokens[task.key] = token
         pool = self._pool if task.feed is None else self._fed
-        pool.submit(functools.partial(self._run, task, sink or ChannelSink(task.key, self._channel), token))
+        pool.submit(functools.partial(self._run, task, sink or self._reader_sink(task), token))
+
+    def _reader_sink(self, task: HostedTask) -> Sink:
+        if task.feed is None:
+            return ChannelSink(task.key, self._channel)
+        number = task.key.task
+        return GrantSink(
+            task.key,
+            self._job.settings.directory(),
+            lambda offset, frames: self._delivery.deliver(number, offset, frames),
+        )
 
     def _run(self, task: HostedTask, sink: Sink, token: CancelToken) -> None:
         """Run a task in one of the slots. A fed task has a thread of its own, and a slot while it has units."""
@@ -124,7 +137,7 @@ class DrivenJob(ABC):
 
     def _run_in_slot(self, task: HostedTask, sink: Sink, token: CancelToken) -> None:
         try:
-            feed = self._feeds.end_here(task.feed, task.key, self._slots) if task.feed is not None else None
+            feed = self._feed_end(task) if task.feed is not None else None
             report = run_task(self.spec(task), sink, token, self._job.prepare, feed)
         except BaseException as error:  # a panic in native code must fail the query, not the pool's thread
             _forget_frames(error)
@@ -135,6 +148,11 @@ class DrivenJob(ABC):
         finally:
             with self._lock:
                 self._tokens.pop(task.key, None)
+
+    def _feed_end(self, task: HostedTask) -> FeedEnd:
+        assert task.feed is not None
+        first = self._delivery.first(task.key.task) if task.streams else 0
+        return self._feeds.end_here(task.feed, task.key.task, self._slots, first)
 
     def spec(self, task: HostedTask) -> TaskSpec:
         return TaskSpec(

@@ -12,6 +12,7 @@ from datafusion.plan import ExecutionPlan
 
 from sparkfusion.errors import QueryCancelledError, classify
 from sparkfusion.exchange.channel import ChannelClosedError
+from sparkfusion.exchange.delivery import GrantSink
 from sparkfusion.exchange.sink import Sink
 from sparkfusion.feed.feed import WorkUnitFeed
 from sparkfusion.feed.units import WorkUnit
@@ -97,10 +98,12 @@ class _Run:
         enough = row_limit(self._plan)
         remote = WorkUnitFeed.remote(str(feed.feed), end.units, trust_python=self._spec.trust_python)
         with unit_directory(self._spec.spill_directory) as directory:
-            for offset, units in enumerate(remote.batches()):
+            for offset, units in enumerate(remote.batches(first=end.first), end.first):
                 try:
                     for store, files in self._chunks(units, feed, end, directory):
                         self._execute(bind_feed(self._plan, files, store))
+                    if isinstance(self._sink, GrantSink):
+                        self._sink.commit(offset)
                 except BaseException:
                     end.units.failed(offset)
                     raise

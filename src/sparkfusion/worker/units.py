@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -44,10 +44,17 @@ class FeedInput:
 
 @dataclass(frozen=True)
 class FeedEnd:
-    """A task's end of its feed: what cannot travel as data."""
+    """A task's end of its feed: what cannot travel as data.
+
+    Attributes:
+        first: the place in its ledger to begin at.
+        deliver: where rows of a place go, if they are for a reader in another process.
+    """
 
     units: UnitSource
     reader: Reader | None = None
+    first: int = 0
+    deliver: Callable[[int, Iterator[pa.RecordBatch]], None] | None = None
 
 
 Chunk = tuple[str, list[UnitFile]]

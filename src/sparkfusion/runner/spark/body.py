@@ -14,6 +14,7 @@ from pyspark import TaskContext
 from sparkfusion.config import MIB, available_cores, machine_memory
 from sparkfusion.errors import SparkfusionError, classify
 from sparkfusion.exchange.chunks import Origin, chunks_of, failure_of
+from sparkfusion.exchange.delivery import GrantSink
 from sparkfusion.exchange.remote import upload
 from sparkfusion.exchange.sink import FileSink, Sink
 from sparkfusion.exchange.store import BorrowedStore
@@ -26,6 +27,7 @@ from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.copy import CopySink
 from sparkfusion.worker.run_task import run_task
 from sparkfusion.worker.task import TaskReport
+from sparkfusion.worker.units import FeedEnd
 
 _MEMORY_SHARE = 6, 10
 
@@ -97,7 +99,9 @@ class _Attempt:
             plan = self._received.tables.bind(self._spec.plan, self.task.tables)
             here = localized(self._spec.inputs, self._order.frames_url, self._place)
             spec = replace(self._spec, plan=plan, inputs=(*here, *taken.inputs))
-            report = self._published(run_task(spec, self._sink(), CancelToken(), self._order.prepare))
+            feed = self._feed()
+            report = run_task(spec, self._sink(feed), CancelToken(), self._order.prepare, feed)
+            report = self._published(report)
         except SparkfusionError:
             raise
         except Exception as error:
@@ -112,9 +116,20 @@ class _Attempt:
         sent = upload(report.manifest.files, self._order.frames_url, f"{key.stage}-{key.task}-{key.attempt}")
         return replace(report, manifest=replace(report.manifest, files=sent))
 
-    def _sink(self) -> Sink:
+    def _feed(self) -> FeedEnd | None:
+        if self.task.feed is None or self._order.feeds is None:
+            return None
+        from sparkfusion.feed.service_client import RemoteUnits
+
+        units = RemoteUnits(self._order.feeds, self.task.feed.feed, self.task.key.task)
+        reader = self._order.readers.get(self.task.feed.feed)
+        return FeedEnd(units, reader, units.first(), units.deliver) if self.task.streams else FeedEnd(units, reader)
+
+    def _sink(self, feed: FeedEnd | None) -> Sink:
         if self._order.writes is not None:
             return CopySink(self._spec.key, self._store, self._order.writes)
+        if feed is not None and feed.deliver is not None:
+            return GrantSink(self._spec.key, self._spec.spill_directory, feed.deliver)
         return FileSink(self._spec.key, self._store, self._order.compression)
 
     def discard(self) -> None:

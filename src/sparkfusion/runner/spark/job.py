@@ -19,7 +19,9 @@ from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.sink import FileSink, Sink
 from sparkfusion.exchange.store import SHARED_MEMORY
 from sparkfusion.exchange.urls import is_url, plain_path
+from sparkfusion.feed.address import FeedAddress
 from sparkfusion.ids import StageId, TaskKey
+from sparkfusion.plan.feeds import FeedId
 from sparkfusion.plan.sizing import is_light
 from sparkfusion.plan.sources import SourceFile
 from sparkfusion.plan.tables import TableId
@@ -30,6 +32,7 @@ from sparkfusion.runner.machine import HEAD
 from sparkfusion.runner.spark.blame import spark_error
 from sparkfusion.runner.spark.body import run_on_executor
 from sparkfusion.runner.spark.choice import StoreChoice, choose_store
+from sparkfusion.runner.spark.feeding import FeedHost
 from sparkfusion.runner.spark.inputs import LostOutputError
 from sparkfusion.runner.spark.jobs import TaggedJobs
 from sparkfusion.runner.spark.master import attempts_of, is_local
@@ -46,9 +49,10 @@ from sparkfusion.worker.task import TaskInput, TaskReport, TaskSpec
 class SparkJob(DrivenJob):
     """The driver's task host on Spark. The head runs here, over files that the tasks wrote."""
 
-    def __init__(self, job: QueryJob, spark: SparkContext, tables: SparkTables) -> None:
+    def __init__(self, job: QueryJob, spark: SparkContext, tables: SparkTables, feeding: FeedHost) -> None:
         self._attempts = attempts_of(spark)
-        waiting = len(job.graph.stages)  # a thread that waits for a Spark job must not keep a task here from running
+        # threads that wait for Spark jobs or for units must not keep a task here from running
+        waiting = len(job.graph.stages) + len(job.feeds)
         super().__init__(job, waiting + available_cores())
         self._spark = spark
         self._tables = tables
@@ -63,10 +67,17 @@ class SparkJob(DrivenJob):
         self._waiting: dict[TaskKey, HostedTask] = {}
         self._tables_lock = threading.Lock()
         self._rows_of_stage: dict[StageId, dict[TableId, Any]] = {}
+        self._feeding = feeding
+        self._feed_address: FeedAddress | None = None
+        if job.feeds:
+            book, directory = self._feeds.book, self._store.directory
+            self._feed_address = feeding.serve(job.query, job.settings, book, self._delivery, directory)
 
     def start(self, tasks: Sequence[HostedTask]) -> None:
         if tasks[0].key.stage == HEAD:
             self.run_here(tasks[0])
+        elif any(task.feed is not None for task in tasks):
+            self._pool.submit(functools.partial(self._run_fed_job, tasks))
         elif self._belongs_here(tasks):
             for task in tasks:
                 self.run_here(task, self._sink_here(task))
@@ -107,8 +118,30 @@ class SparkJob(DrivenJob):
             self._store.here.discard(key)
 
     def release(self) -> None:
+        self._feeding.forget(self._job.query)
         self._notices.close()
         self._store.close()
+
+    def _run_fed_job(self, tasks: Sequence[HostedTask]) -> None:
+        """A task that waits for units holds a slot of Spark's: it starts when there is something to do for it.
+
+        Tasks that read no feed, in the same stage, do not wait for that.
+        """
+        unfed = [task for task in tasks if task.feed is None]
+        if unfed:
+            self._pool.submit(functools.partial(self._run_job, unfed))
+        by_feed: dict[FeedId, list[HostedTask]] = {}
+        for task in tasks:
+            if task.feed is not None:
+                by_feed.setdefault(task.feed, []).append(task)
+        for feed, fed in list(by_feed.items())[1:]:
+            self._pool.submit(functools.partial(self._run_when_fed, feed, fed))
+        for feed, fed in list(by_feed.items())[:1]:
+            self._run_when_fed(feed, fed)
+
+    def _run_when_fed(self, feed: FeedId, tasks: Sequence[HostedTask]) -> None:
+        self._feeds.book[feed].wait_for_work()
+        self._run_job(tasks)
 
     def _run_job(self, tasks: Sequence[HostedTask]) -> None:
         """Run tasks as one Spark job and tell the driver of each; on the pool's thread, must not raise."""
@@ -177,6 +210,8 @@ class SparkJob(DrivenJob):
             prepare=self._recipe,
             writes=writes,
             news=self._notices.sender,
+            feeds=self._feed_address,
+            readers={each.feed: each.reader for each in self._job.feeds if each.reader is not None},
         )
 
     def _spark_task(
@@ -192,6 +227,8 @@ class SparkJob(DrivenJob):
             tables=tables,
             memory_limit=task_memory(self._job, alone=False) if is_local(self._spark) else self._chosen_memory(),
             memory_budget=self._memory_left() // siblings,
+            feed=self._feeds.input(task.feed) if task.feed is not None else None,
+            streams=task.streams and self._job.writes is None,
         )
 
     def _chosen_memory(self) -> int:
@@ -213,7 +250,7 @@ class SparkJob(DrivenJob):
             assert answer.report is not None
             report = _under_key(answer.report, task.key)
             self._memory_used += _bytes_in_memory(report)
-            if task.streams and self._job.writes is None:
+            if task.streams and self._job.writes is None and task.feed is None:
                 streamed = True
                 self._pass_on(report)
             self._driver.succeeded(report)

@@ -8,11 +8,15 @@ from dataclasses import dataclass, field
 from pyspark.accumulators import Accumulator
 
 from sparkfusion.errors import SparkfusionError
+from sparkfusion.feed.address import FeedAddress
+from sparkfusion.feed.provider import Reader
 from sparkfusion.ids import ExchangeId, StageId, TaskKey
+from sparkfusion.plan.feeds import FeedId
 from sparkfusion.plan.tables import TableId
 from sparkfusion.worker.copy import CopyOrder
 from sparkfusion.worker.run_task import PrepareContext
 from sparkfusion.worker.task import TaskInput, TaskReport, TaskSpec
+from sparkfusion.worker.units import FeedInput
 
 _TABLE_MARK = b"SFtable"
 
@@ -57,6 +61,8 @@ class StageOrder:
         writes: tasks write their rows out to files of the user's.
         answers_errors: an error that no retry would mend comes back as data; else every error is raised, for Spark.
         news: where answers go as well, so that the driver has them before the job ends.
+        feeds: where tasks ask for work units, if the query reads feeds.
+        readers: what makes rows of units that are no files.
     """
 
     options: Mapping[str, str]
@@ -70,6 +76,8 @@ class StageOrder:
     writes: CopyOrder | None = None
     answers_errors: bool = True
     news: Accumulator[tuple[bytes, ...]] | None = None
+    feeds: FeedAddress | None = None
+    readers: Mapping[FeedId, Reader] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -113,7 +121,7 @@ def marked_table(record: bytes) -> TableId | None:
 
 @dataclass(frozen=True)
 class SparkTask:
-    """One task. `memory_limit` 0: the executor's machine decides."""
+    """One task. `memory_limit` 0: the executor's machine decides. `streams`: rows of a fed task go to the reader."""
 
     key: TaskKey
     plan: bytes
@@ -124,6 +132,8 @@ class SparkTask:
     tables: tuple[TableInput, ...]
     memory_limit: int
     memory_budget: int
+    feed: FeedInput | None = None
+    streams: bool = False
 
     def spec(self, order: StageOrder) -> TaskSpec:
         return TaskSpec(
@@ -134,6 +144,7 @@ class SparkTask:
             options=order.options,
             memory_limit=self.memory_limit,
             spill_directory="",
+            feed=self.feed,
         )
 
 

@@ -17,6 +17,7 @@ from sparkfusion.runner.base import HostTable, QueryJob, RunningJob
 from sparkfusion.runner.spark.casts import for_spark
 from sparkfusion.runner.spark.choice import choose_store
 from sparkfusion.runner.spark.environment import check_executors
+from sparkfusion.runner.spark.feeding import FeedHost
 from sparkfusion.runner.spark.job import SparkJob
 from sparkfusion.runner.spark.lineage import lineage
 from sparkfusion.runner.spark.master import is_local
@@ -36,6 +37,7 @@ class SparkRunner:
         self._owned = owned
         self._jobs: weakref.WeakSet[SparkJob] = weakref.WeakSet()
         self._tables = SparkTables(self._session)
+        self._feeding = FeedHost(self._context)
         try:
             check_executors(self._context)
         except BaseException:
@@ -47,7 +49,7 @@ class SparkRunner:
         return self._context.defaultParallelism
 
     def start(self, job: QueryJob) -> RunningJob:
-        running = SparkJob(job, self._context, self._tables)
+        running = SparkJob(job, self._context, self._tables, self._feeding)
         self._jobs.add(running)
         running.begin()
         return running
@@ -85,6 +87,7 @@ class SparkRunner:
     def close(self) -> None:
         for job in list(self._jobs):
             job.close()
+        self._feeding.close()
         if self._owned:
             self._session.stop()
 

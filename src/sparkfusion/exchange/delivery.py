@@ -1,0 +1,115 @@
+"""Rows that go to the reader while a task still takes work units: delivered grant by grant, each once.
+
+A task that is tried again goes on where the reader's rows end, instead of failing because they cannot be taken back.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from sparkfusion.exchange.channel import Channel
+from sparkfusion.exchange.manifest import Manifest
+from sparkfusion.ids import TaskKey
+
+_IN_MEMORY_BYTES = 32 * 1024 * 1024
+
+Deliver = Callable[[int, Iterator[pa.RecordBatch]], None]
+"""(place in the task's ledger, its rows): returns when they are with the reader, or were before."""
+
+
+class FrameBuffer:
+    """Frames of one grant, in memory while they are small, else in a file of that directory. Used by one thread."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._frames: list[pa.RecordBatch] = []
+        self._bytes = 0
+        self._file: Any = None
+        self._writer: Any = None
+
+    def add(self, frame: pa.RecordBatch) -> None:
+        self._frames.append(frame)
+        self._bytes += frame.nbytes
+        if self._bytes > _IN_MEMORY_BYTES:
+            if self._writer is None:
+                self._file = tempfile.NamedTemporaryFile(dir=self._directory or None, prefix="grant-")  # noqa: SIM115
+                self._writer = pa.ipc.new_stream(self._file, frame.schema)
+            for each in self._frames:
+                self._writer.write_batch(each)
+            self._frames, self._bytes = [], 0
+
+    def frames(self) -> Iterator[pa.RecordBatch]:
+        """Every frame in order; the buffer is empty afterwards."""
+        if self._writer is not None:
+            self._writer.close()
+            with pa.OSFile(self._file.name) as source, pa.ipc.open_stream(source) as reader:
+                yield from reader
+        yield from self._frames
+        self.clear()
+
+    def clear(self) -> None:
+        self._frames, self._bytes = [], 0
+        if self._file is not None:
+            self._file.close()
+        self._file = self._writer = None
+
+
+class Delivery:
+    """How far the reader has the rows of each streaming task. Any thread may call anything."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._next: dict[int, int] = defaultdict(int)
+        self._locks: dict[int, threading.Lock] = defaultdict(threading.Lock)
+        self._guard = threading.Lock()
+
+    def first(self, task: int) -> int:
+        """Where an attempt at the task begins: what is before has been delivered."""
+        with self._guard:
+            return self._next[task]
+
+    def deliver(self, task: int, offset: int, frames: Iterable[pa.RecordBatch]) -> None:
+        """Give the rows of one grant to the reader, waiting while it is behind; nothing if it has them already."""
+        with self._guard:
+            lock = self._locks[task]
+        with lock:
+            if offset < self.first(task):
+                return
+            for frame in frames:
+                self._channel.put(frame)
+            with self._guard:
+                self._next[task] = offset + 1
+
+
+class GrantSink:
+    """Holds the rows of a grant until all of them are there."""
+
+    def __init__(self, key: TaskKey, directory: str, deliver: Deliver) -> None:
+        self._key = key
+        self._deliver = deliver
+        self._buffer = FrameBuffer(directory)
+        self._wrote = False
+
+    def write(self, partition: int, batch: pa.RecordBatch) -> None:
+        del partition  # a reader has one
+        self._wrote = True
+        self._buffer.add(batch)
+
+    def commit(self, offset: int) -> None:
+        """All rows of the grant at that place are there."""
+        if self._wrote:
+            self._deliver(offset, self._buffer.frames())
+        self._buffer.clear()
+        self._wrote = False
+
+    def finish(self) -> Manifest:
+        return Manifest(self._key)
+
+    def abort(self) -> None:
+        self._buffer.clear()
