@@ -62,7 +62,10 @@ class Run(Protocol):
         *,
         kill_after_stage: int | None = None,
         cancel_at: int | None = None,
-    ) -> Answer: ...
+        fed: Mapping[str, object] | None = None,
+    ) -> Answer:
+        """`fed`: its tables are feeds, under these settings."""
+        ...
 
 
 @pytest.fixture
@@ -75,9 +78,12 @@ def run(cluster: ClusterProcess, tables: dict[str, str], store: Store) -> Run:
         *,
         kill_after_stage: int | None = None,
         cancel_at: int | None = None,
+        fed: Mapping[str, object] | None = None,
     ) -> Answer:
         functions = {name: Fault() for name in FUNCTIONS} | dict(faults or {})
-        answer = cluster.ask(Experiment(sql, store, tables, functions, CONFIG, kill_after_stage, cancel_at))
+        config = {**CONFIG, **(fed or {})}
+        asked = Experiment(sql, store, tables, functions, config, kill_after_stage, cancel_at, fed is not None)
+        answer = cluster.ask(asked)
         assert not answer.left, f"the query left behind: {'; '.join(answer.left)}"
         return answer
 

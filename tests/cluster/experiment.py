@@ -19,10 +19,12 @@ class Fault:
     `none`: nothing. Once in a query, in the task that comes `on_task`-th: `io_error` raises an error that may be tried
     again, `worker_killed` ends the Python worker, `executor_killed` the executor's JVM, `slow` waits until the query is
     over, `raced` waits until another attempt has come as far. `held` waits in every task until the query is over.
+    `on_call`: not before the task's so many-th call.
     """
 
     kind: Kind = "none"
     on_task: int = 1
+    on_call: int = 1
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Experiment:
         functions: bigint → the same bigint, for the query to call; each notes who calls it.
         kill_after_stage: the executor that called a function last is killed when this stage is finished.
         cancel_at: the query is cancelled when so many tasks are held.
+        fed: the tables are feeds, of row groups.
     """
 
     sql: str
@@ -43,6 +46,7 @@ class Experiment:
     config: Mapping[str, Any] = field(default_factory=dict)
     kill_after_stage: int | None = None
     cancel_at: int | None = None
+    fed: bool = False
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

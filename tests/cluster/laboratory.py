@@ -23,6 +23,7 @@ from tests.cluster.experiment import Answer, Ended, Experiment, Failure, Report
 from tests.cluster.probes import Notebook, executor_pid, kill_executor, probe
 from tests.cluster.standalone import WORKERS
 from tests.cluster.tables import rows_of
+from tests.suites.fed import RowGroupsOf
 
 PATIENCE = 40.0
 """Seconds until a wait gives up. Only paid by a test that fails."""
@@ -230,7 +231,10 @@ def _read(session: Session, experiment: Experiment, notebook: Notebook) -> _Outc
 
 def _prepare(session: Session, experiment: Experiment, notebook: Notebook) -> None:
     for name, directory in experiment.tables.items():
-        session.register_parquet(name, directory)
+        if experiment.fed:
+            session.register_feed(name, RowGroupsOf(Path(directory)), format="parquet")
+        else:
+            session.register_parquet(name, directory)
     for name, fault in experiment.functions.items():
         session.register_udf(probe(name, fault, notebook))
 

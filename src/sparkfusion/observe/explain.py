@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any, Literal
 
+from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.ids import StageId
 from sparkfusion.observe.metrics import StageMetrics, metrics_by_stage
 from sparkfusion.observe.operators import operator_lines
@@ -24,17 +26,20 @@ def render_explain(
     reports: Sequence[TaskReport] = (),
     format: Format = "text",
     place: str = "",
+    feeds: Sequence[FeedStats] = (),
 ) -> str:
     """Show how a query runs, or ran if reports are given.
 
     Args:
         single_node_plan: called only for a query that is not distributed.
         place: where tasks run and where their frames are.
+        feeds: what its feeds gave, if it ran.
     """
     metrics = metrics_by_stage(reports)
     graph = distribution.graph
     if format == "json":
         shown = _as_json(distribution, single_node_plan, metrics)
+        shown |= {"feeds": [asdict(feed) | {"provider": dict(feed.provider)} for feed in feeds]} if feeds else {}
         return json.dumps(shown | {"place": place} if place else shown, indent=2)
     if format == "dot":
         return _as_dot(distribution)
@@ -43,7 +48,19 @@ def render_explain(
     lines = _head_lines(graph, metrics, place)
     for stage in reversed(graph.stages):
         lines += ["", *_stage_lines(stage, graph, metrics.get(stage.id))]
+    lines += ["", *map(_feed_line, feeds)] if feeds else []
     return "\n".join(lines)
+
+
+def _feed_line(feed: FeedStats) -> str:
+    again = f", {feed.replayed:,} replayed" if feed.replayed else ""
+    again += f", {feed.failed:,} in failed attempts" if feed.failed else ""
+    first = f", the first after {feed.first_unit_seconds * 1e3:,.0f} ms" if feed.first_unit_seconds is not None else ""
+    own = "".join(f", {name} {value:,.10g}" for name, value in feed.provider)
+    return (
+        f"Feed {feed.table}: {_count(feed.found, 'unit')} found{first}, {feed.handed:,} handed out, {feed.done:,} read"
+        f"{again}; at most {feed.most_waiting:,} waiting, tasks waited {feed.wait_seconds * 1e3:,.0f} ms{own}"
+    )
 
 
 def _head_lines(graph: StageGraph, metrics: dict[StageId, StageMetrics], place: str) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sparkfusion.ids import StageId
+from sparkfusion.worker.measure import sum_operators
 from sparkfusion.worker.task import OperatorMetrics, TaskReport
 
 
@@ -48,30 +49,3 @@ def metrics_by_stage(reports: Iterable[TaskReport]) -> dict[StageId, StageMetric
     for report in reports:
         grouped.setdefault(report.key.stage, []).append(report)
     return {stage: StageMetrics.of(stage, group) for stage, group in sorted(grouped.items())}
-
-
-def sum_operators(tasks: Iterable[tuple[OperatorMetrics, ...]]) -> tuple[OperatorMetrics, ...]:
-    """The operators of all tasks of a stage, summed by their place in the plan.
-
-    Tasks of a union run different children; then only the longest plan is shown.
-    """
-    shapes: dict[tuple[tuple[str, int], ...], list[tuple[OperatorMetrics, ...]]] = {}
-    for operators in tasks:
-        shape = tuple((operator.name.split(":")[0], operator.depth) for operator in operators)
-        shapes.setdefault(shape, []).append(operators)
-    if not shapes:
-        return ()
-    most = max(shapes.values(), key=lambda group: (len(group), len(group[0])))
-    return tuple(_sum(column) for column in zip(*most, strict=True))
-
-
-def _sum(operators: tuple[OperatorMetrics, ...]) -> OperatorMetrics:
-    rows = [operator.rows for operator in operators if operator.rows is not None]
-    seconds = [operator.compute_seconds for operator in operators if operator.compute_seconds is not None]
-    return OperatorMetrics(
-        name=operators[0].name,
-        depth=operators[0].depth,
-        rows=sum(rows) if rows else None,
-        compute_seconds=sum(seconds) if seconds else None,
-        spilled_bytes=sum(operator.spilled_bytes for operator in operators),
-    )

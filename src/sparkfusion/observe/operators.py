@@ -10,6 +10,7 @@ from datafusion.plan import ExecutionPlan
 from sparkfusion.plan.stage import ExchangeKind, StageGraph
 
 _EXCHANGE_LINE = re.compile(r"DataSourceExec: .*?sparkfusion-exchange/(\d+)/.*")
+_FEED_LINE = re.compile(r"DataSourceExec: file_groups=.*?\[\[?sparkfusion-feed/\d+/\d+/([^\],]*).*?\]\}(.*)")
 _FILE_GROUPS = re.compile(r"file_groups=\{(\d+) groups?: \[.*?\]\}")
 
 
@@ -21,6 +22,9 @@ def operator_lines(plan: bytes, graph: StageGraph) -> list[str]:
 
 def _readable(line: str, graph: StageGraph) -> str:
     found = _EXCHANGE_LINE.search(line)
+    fed = _FEED_LINE.search(line)
+    if fed is not None:
+        return line[: fed.start()] + f"FeedScan: {fed[1]}{fed[2]}"
     if found is None:
         return _FILE_GROUPS.sub(r"file_groups=\1", line)
     exchange = graph.exchange(int(found[1]))

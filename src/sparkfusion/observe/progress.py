@@ -11,6 +11,7 @@ from typing import Literal
 from sparkfusion.ids import StageId
 from sparkfusion.observe.events import (
     Event,
+    FeedProgress,
     QueryFailed,
     QueryFinished,
     QueryPlanned,
@@ -41,6 +42,19 @@ class ProgressState:
     planned_tasks: int = 0
     tasks_of_stage: dict[StageId, int] = field(default_factory=dict)
     finished_tasks: frozenset[tuple[StageId, int]] = frozenset()
+    feeds: dict[int, FeedProgress] = field(default_factory=dict)
+
+    @property
+    def units_found(self) -> int:
+        return sum(feed.found for feed in self.feeds.values())
+
+    @property
+    def units_done(self) -> int:
+        return sum(feed.done for feed in self.feeds.values())
+
+    @property
+    def discovering(self) -> bool:
+        return any(feed.discovering for feed in self.feeds.values())
 
     @property
     def tasks_done(self) -> int:
@@ -83,6 +97,8 @@ def advance(state: ProgressState, event: Event) -> ProgressState:
                 rows=state.rows + event.rows,
                 earlier_attempts=state.earlier_attempts + event.earlier_attempts,
             )
+        case FeedProgress():
+            return replace(state, feeds=state.feeds | {event.feed: event})
         case TaskFailed():
             return replace(state, failed_attempts=state.failed_attempts + 1)
         case StageFinished():
@@ -140,6 +156,9 @@ def describe(state: ProgressState, now: float) -> str:
         parts.append(f"stages {state.stages_done}/{state.stages_total}")
         parts.append(f"tasks {state.tasks_done}/{state.tasks_total}")
         parts.append(f"{state.rows:,} rows")
+        if state.feeds:
+            more = ", still discovering" if state.discovering else ""
+            parts.append(f"units {state.units_done:,}/{state.units_found:,}{more}")
     if state.failed_attempts:
         parts.append(f"{state.failed_attempts} failed attempts")
     if state.earlier_attempts:

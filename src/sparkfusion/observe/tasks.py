@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sparkfusion.plan.feeds import is_fed
 from sparkfusion.plan.isolate import restrict
 from sparkfusion.plan.sources import exchange_of
 from sparkfusion.plan.stage import Stage
@@ -29,4 +30,6 @@ def task_leaves(stage: Stage) -> list[str]:
 
 def _shown(file: pb.PartitionedFile) -> str:
     name = file.path.rsplit("/", 1)[-1]
+    if is_fed(file):
+        return f"units of {name}"
     return f"{name}[{file.range.start}..{file.range.end}]" if file.HasField("range") else name

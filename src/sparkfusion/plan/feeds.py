@@ -148,9 +148,14 @@ def feed_of(node: PlanNode) -> FeedId | None:
         return None
     for group in conf.file_groups:
         for file in group.files:
-            if file.path.startswith(_PREFIX):
+            if is_fed(file):
                 return int(file.path.removeprefix(_PREFIX).split("/")[0])
     return None
+
+
+def is_fed(file: pb.PartitionedFile) -> bool:
+    """Whether it is a placeholder for units, not a file."""
+    return file.path.startswith(_PREFIX)
 
 
 def feeds_read(node: PlanNode) -> tuple[FeedId, ...]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from datafusion.dataframe import DataFrameWriteOptions, ParquetWriterOptions
 
 from sparkfusion.errors import UserError
+from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.observe.explain import render_explain
 from sparkfusion.plan.stage import Distribution
 from sparkfusion.session.query import RunningQuery
@@ -200,12 +201,24 @@ class DataFrame:
         with self._session.start(self, planned) as running:
             for _ in running:
                 pass
-            reports = running.reports()
-        return self._explained(planned.distribution, reports, format)
+            reports, feeds = running.reports(), running.feeds()
+        return self._explained(planned.distribution, reports, format, feeds)
 
-    def _explained(self, distribution: Distribution, reports: list[TaskReport], format: ExplainFormat) -> str:
-        place = self._session.place()
-        return render_explain(distribution, self._single_node_text, reports=reports, format=format, place=place)
+    def _explained(
+        self,
+        distribution: Distribution,
+        reports: list[TaskReport],
+        format: ExplainFormat,
+        feeds: Sequence[FeedStats] = (),
+    ) -> str:
+        return render_explain(
+            distribution,
+            self._single_node_text,
+            reports=reports,
+            format=format,
+            place=self._session.place(),
+            feeds=feeds,
+        )
 
     def round_trip(self) -> pa.Table:
         """Run the plan made for distribution whole in this process, after encoding and decoding it once.

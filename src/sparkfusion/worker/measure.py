@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import TypeVar
+from collections.abc import Iterable
 
 from datafusion.plan import ExecutionPlan
 
 from sparkfusion.worker.task import OperatorMetrics
 
 _NANOSECONDS = 1e9
-N = TypeVar("N", int, float)
 
 
 def operator_metrics(plan: ExecutionPlan) -> tuple[OperatorMetrics, ...]:
@@ -19,23 +16,31 @@ def operator_metrics(plan: ExecutionPlan) -> tuple[OperatorMetrics, ...]:
     return tuple(_walk(plan, 0))
 
 
-def added_up(before: Sequence[OperatorMetrics], now: Sequence[OperatorMetrics]) -> tuple[OperatorMetrics, ...]:
-    """Metrics of a plan that ran several times, each time with other files; named as it was at first."""
-    if len(before) != len(now):
-        return tuple(now) if not before else tuple(before)
-    return tuple(
-        replace(
-            old,
-            rows=_sum(old.rows, new.rows),
-            compute_seconds=_sum(old.compute_seconds, new.compute_seconds),
-            spilled_bytes=old.spilled_bytes + new.spilled_bytes,
-        )
-        for old, new in zip(before, now, strict=True)
+def sum_operators(tasks: Iterable[tuple[OperatorMetrics, ...]]) -> tuple[OperatorMetrics, ...]:
+    """The operators of plans that ran, summed by their place in the plan: of all tasks of a stage, or of all units.
+
+    Tasks of a union run different children; then only the longest plan is shown.
+    """
+    shapes: dict[tuple[tuple[str, int], ...], list[tuple[OperatorMetrics, ...]]] = {}
+    for operators in tasks:
+        shape = tuple((operator.name.split(":")[0], operator.depth) for operator in operators)
+        shapes.setdefault(shape, []).append(operators)
+    if not shapes:
+        return ()
+    most = max(shapes.values(), key=lambda group: (len(group), len(group[0])))
+    return tuple(_sum(column) for column in zip(*most, strict=True))
+
+
+def _sum(operators: tuple[OperatorMetrics, ...]) -> OperatorMetrics:
+    rows = [operator.rows for operator in operators if operator.rows is not None]
+    seconds = [operator.compute_seconds for operator in operators if operator.compute_seconds is not None]
+    return OperatorMetrics(
+        name=operators[0].name,
+        depth=operators[0].depth,
+        rows=sum(rows) if rows else None,
+        compute_seconds=sum(seconds) if seconds else None,
+        spilled_bytes=sum(operator.spilled_bytes for operator in operators),
     )
-
-
-def _sum(one: N | None, other: N | None) -> N | None:
-    return other if one is None else one if other is None else one + other
 
 
 def _walk(plan: ExecutionPlan, depth: int) -> list[OperatorMetrics]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from datafusion import SessionContext
@@ -21,7 +21,7 @@ from sparkfusion.plan.sources import bind_encoded
 from sparkfusion.worker import loops
 from sparkfusion.worker.blame import name_files
 from sparkfusion.worker.cancel import CancelToken
-from sparkfusion.worker.measure import added_up, operator_metrics
+from sparkfusion.worker.measure import operator_metrics, sum_operators
 from sparkfusion.worker.session import task_context
 from sparkfusion.worker.task import OperatorMetrics, TaskReport, TaskSpec
 from sparkfusion.worker.unit_rows import row_chunks, unit_directory
@@ -72,9 +72,7 @@ def run_task(
         if found is error:
             raise
         raise found from error
-    return TaskReport(
-        spec.key, manifest, run.rows, time.perf_counter() - started, tuple(run.operators), units=run.units
-    )
+    return TaskReport(spec.key, manifest, run.rows, time.perf_counter() - started, run.operators, units=run.units)
 
 
 class _Run:
@@ -88,7 +86,7 @@ class _Run:
         self._plan = _bound(spec)
         self.rows = 0
         self.units = 0
-        self.operators: Sequence[OperatorMetrics] = ()
+        self.operators: tuple[OperatorMetrics, ...] = ()
 
     def whole(self) -> None:
         self._execute(self._plan)
@@ -131,7 +129,7 @@ class _Run:
             if found is error:
                 raise
             raise found from error
-        self.operators = added_up(self.operators, operator_metrics(plan))
+        self.operators = sum_operators(each for each in (self.operators, operator_metrics(plan)) if each)
 
 
 def _bound(spec: TaskSpec) -> bytes:

@@ -58,6 +58,16 @@ class OperatorMetrics:
 
 
 @dataclass(frozen=True)
+class Fetched:
+    """What of one exchange had to be brought from other workers for a task."""
+
+    exchange: ExchangeId
+    bytes: int
+    messages: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class TaskReport:
     """What a finished attempt says of itself.
 
@@ -65,6 +75,7 @@ class TaskReport:
         earlier_attempts: how many attempts at this task its host made before: failed, lost or overtaken.
         recomputed_inputs: how many producer tasks the host had to run again, because their frames were lost.
         units: how many work units it read.
+        fetched: what came from other workers before it ran.
     """
 
     key: TaskKey
@@ -75,3 +86,4 @@ class TaskReport:
     earlier_attempts: int = 0
     recomputed_inputs: int = 0
     units: int = 0
+    fetched: tuple[Fetched, ...] = field(default=(), compare=False)
