@@ -76,10 +76,8 @@ def probe(name: str, fault: Fault, notebook: Notebook) -> datafusion.ScalarUDF:
 
 def _note(name: str, fault: Fault, notebook: Notebook, first: int) -> None:
     attempt = attempt_id()
-    due = len(notebook.attempts(name) | {attempt}) >= fault.on_task
-    due = (
-        due and sum((call.function, call.attempt) == (name, attempt) for call in notebook.calls()) + 1 >= fault.on_call
-    )
+    before = sum((call.function, call.attempt) == (name, attempt) for call in notebook.calls())
+    due = len(notebook.attempts(name) | {attempt}) >= fault.on_task and before + 1 >= fault.on_call
     faulty = due and fault.kind != "none" and (fault.kind == "held" or notebook.claim(name))
     call = Call(name, attempt, executor_pid(), first, faulty)
     notebook.write(call)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,12 +23,12 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def session(files: Path, connect_shared: Connect) -> Iterator[FedSession]:
+def session(files: Path, connect_shared: Connect) -> FedSession:
     options = {"sparkfusion.bytes_per_partition": 1, "datafusion.execution.target_partitions": PARTITIONS}
     plain, fed = connect_shared(options), connect_shared(options)
     TPCH.register(plain, files)
     register_fed(fed, files)
-    yield FedSession(plain, fed)
+    return FedSession(plain, fed)
 
 
 @pytest.mark.parametrize("number", range(1, TPCH.query_count + 1))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from sparkfusion.plan.cut import cut
+from sparkfusion.plan.feeds import FeedId
 from sparkfusion.plan.gate import check_physical
 from sparkfusion.plan.rules import apply_rules
 from sparkfusion.plan.schema import SchemaProbe
+from sparkfusion.plan.small_feeds import broadcast_small_feeds
 from sparkfusion.plan.stage import StageGraph
 from sparkfusion.plan.wire import PlanNode
 
@@ -32,7 +36,9 @@ ISOLATION_OPTIONS: dict[str, str] = {
 """Options that planner and workers must share for a plan to be safe in isolated tasks."""
 
 
-def distribute(root: PlanNode, probe: SchemaProbe) -> StageGraph:
+def distribute(root: PlanNode, probe: SchemaProbe, small_feeds: Collection[FeedId] = ()) -> StageGraph:
     """Cut a plan into stages, or raise `NotDistributableError` with the reason. The plan is consumed."""
     check_physical(root)
+    if small_feeds:
+        broadcast_small_feeds(root, small_feeds, lambda node: len(probe.describe(node).arrow))
     return cut(apply_rules(root), probe.describe)

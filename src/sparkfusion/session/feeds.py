@@ -14,7 +14,7 @@ from sparkfusion.errors import UserError, clean_message
 from sparkfusion.exchange.owned import OwnedDirectory
 from sparkfusion.feed.declare import FeedDeclaration
 from sparkfusion.feed.feed import WorkUnitFeed
-from sparkfusion.plan.feeds import FedTable, FeedScan, mark_feeds
+from sparkfusion.plan.feeds import FedTable, FeedId, FeedScan, mark_feeds
 from sparkfusion.plan.wire import PlanNode, encode, file_scan_conf, walk
 from sparkfusion.plan.wire import decode as decode_plan
 from sparkfusion.session.feed_options import FeedOptions
@@ -64,6 +64,16 @@ class FeedTables:
     def any_unsized(self, scans: tuple[FeedScan, ...]) -> bool:
         """Whether one of these may be of any size."""
         return any(self._tables[scan.table].bytes is None for scan in scans)
+
+    def small(self, scans: tuple[FeedScan, ...], most_bytes: int, most_rows: int) -> set[FeedId]:
+        """The scans of tables that are said to be no larger than that."""
+        found = set()
+        for scan in scans:
+            options = self._feeds[scan.table][2]
+            sizes = ((options.bytes, most_bytes), (options.rows, most_rows))
+            if any(size is not None for size, _ in sizes) and all(size is None or size <= most for size, most in sizes):
+                found.add(scan.feed)
+        return found
 
     def declare(self, scans: tuple[FeedScan, ...], plan: datafusion.LogicalPlan) -> tuple[FeedDeclaration, ...]:
         """What a query reads of them. `plan` is DataFusion's optimized one."""

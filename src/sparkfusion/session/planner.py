@@ -138,7 +138,9 @@ class Planner:
         if self._probe is None:
             self._probe = SchemaProbe(SessionContext(session_config(ISOLATION_OPTIONS)))
         self._prepare(self._probe.context)  # a scan is not even decoded without its object store
-        graph = distribute(root, self._probe)
+        broadcast = settings.integer("broadcast_bytes")
+        small = self.feeds.small(attempt.feeds, broadcast, broadcast // _BYTES_PER_ROW)
+        graph = distribute(root, self._probe, small)
         if attempt.feeds:
             assert attempt.optimized is not None
             attempt.declared = self.feeds.declare(attempt.feeds, attempt.optimized)

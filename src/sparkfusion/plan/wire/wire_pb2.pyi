@@ -419,13 +419,29 @@ class JoinOn(_message.Message):
     right: Expr
     def __init__(self, left: _Optional[_Union[Expr, _Mapping]] = ..., right: _Optional[_Union[Expr, _Mapping]] = ...) -> None: ...
 
+class JoinColumn(_message.Message):
+    __slots__ = ("index", "side")
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    SIDE_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    side: int
+    def __init__(self, index: _Optional[int] = ..., side: _Optional[int] = ...) -> None: ...
+
+class JoinFilter(_message.Message):
+    __slots__ = ("column_indices",)
+    COLUMN_INDICES_FIELD_NUMBER: _ClassVar[int]
+    column_indices: _containers.RepeatedCompositeFieldContainer[JoinColumn]
+    def __init__(self, column_indices: _Optional[_Iterable[_Union[JoinColumn, _Mapping]]] = ...) -> None: ...
+
 class HashJoin(_message.Message):
-    __slots__ = ("left", "right", "on", "join_type", "partition_mode", "null_aware", "fetch")
+    __slots__ = ("left", "right", "on", "join_type", "partition_mode", "filter", "projection", "null_aware", "fetch")
     LEFT_FIELD_NUMBER: _ClassVar[int]
     RIGHT_FIELD_NUMBER: _ClassVar[int]
     ON_FIELD_NUMBER: _ClassVar[int]
     JOIN_TYPE_FIELD_NUMBER: _ClassVar[int]
     PARTITION_MODE_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    PROJECTION_FIELD_NUMBER: _ClassVar[int]
     NULL_AWARE_FIELD_NUMBER: _ClassVar[int]
     FETCH_FIELD_NUMBER: _ClassVar[int]
     left: PlanNode
@@ -433,9 +449,11 @@ class HashJoin(_message.Message):
     on: _containers.RepeatedCompositeFieldContainer[JoinOn]
     join_type: JoinType
     partition_mode: PartitionMode
+    filter: JoinFilter
+    projection: _containers.RepeatedScalarFieldContainer[int]
     null_aware: bool
     fetch: int
-    def __init__(self, left: _Optional[_Union[PlanNode, _Mapping]] = ..., right: _Optional[_Union[PlanNode, _Mapping]] = ..., on: _Optional[_Iterable[_Union[JoinOn, _Mapping]]] = ..., join_type: _Optional[_Union[JoinType, str]] = ..., partition_mode: _Optional[_Union[PartitionMode, str]] = ..., null_aware: bool = ..., fetch: _Optional[int] = ...) -> None: ...
+    def __init__(self, left: _Optional[_Union[PlanNode, _Mapping]] = ..., right: _Optional[_Union[PlanNode, _Mapping]] = ..., on: _Optional[_Iterable[_Union[JoinOn, _Mapping]]] = ..., join_type: _Optional[_Union[JoinType, str]] = ..., partition_mode: _Optional[_Union[PartitionMode, str]] = ..., filter: _Optional[_Union[JoinFilter, _Mapping]] = ..., projection: _Optional[_Iterable[int]] = ..., null_aware: bool = ..., fetch: _Optional[int] = ...) -> None: ...
 
 class NestedLoopJoin(_message.Message):
     __slots__ = ("left", "right", "join_type")
