@@ -10,7 +10,7 @@ ROUNDS ?= 2
 WARM_UP ?= each
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check unit format fuzz bench bench-spark demo wire clean
+.PHONY: help setup test check unit format fuzz bench bench-spark bench-feed demo wire clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | awk -F '\t' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -46,6 +46,9 @@ bench: setup ## TPC-H timings
 
 bench-spark: setup ## TPC-H on Spark (local mode) against Spark SQL (SCALE=1, ROUNDS=2)
 	$(BIN)/python -m benchmarks.tpch_spark --scale $(SCALE) --rounds $(ROUNDS) --warm-up $(WARM_UP)
+
+bench-feed: setup ## files found page by page: fed while they are found, against listing first
+	$(BIN)/python -m benchmarks.feed
 
 demo: setup ## a short tour
 	$(BIN)/python -m benchmarks.demo
