@@ -81,7 +81,7 @@ def main() -> None:
 
 def write_files(directory: Path, units: int, rows: int) -> list[str]:
     """So many files; every hundredth is the same one under another name, which no reader notices."""
-    paths = []
+    paths: list[str] = []
     for unit in range(units):
         path = directory / f"{unit:06d}.parquet"
         if unit < DISTINCT:

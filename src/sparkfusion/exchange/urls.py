@@ -119,13 +119,25 @@ def _s3_with_keys(bucket: str, parameters: Mapping[str, str]) -> tuple[fs.FileSy
         raise ValueError(str(error)) from None
 
 
+def split_object(url: str) -> tuple[str, str]:
+    """The store of an object, and its name there as it stands: `#`, `?` and `%` may be part of it.
+
+    >>> split_object("s3://bucket/a/b#c?d%20e.parquet")
+    ('s3://bucket/', 'a/b#c?d%20e.parquet')
+    """
+    scheme, _, rest = url.partition("://")
+    host, _, name = rest.partition("/")
+    return f"{scheme}://{host}/", name
+
+
 def file_size(path: str) -> int:
     """The bytes of a file, given by a path or a URL."""
     if not is_url(path):
         return Path(plain_path(path)).stat().st_size
+    store, name = split_object(path)
     with naming(path, "find"):
-        filesystem, inner = open_url(path)
-        found = filesystem.get_file_info(inner)
+        filesystem, root = open_url(store)
+        found = filesystem.get_file_info(f"{root.rstrip('/')}/{name}")
         if found.type != fs.FileType.File:
             raise FileNotFoundError(f"there is no file {shown(path)}")
         return int(found.size)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from sparkfusion.feed.book import FeedBook
 from sparkfusion.ids import QueryId
 
-TAKE, FAILED, FIRST = "take", "failed", "first"
+TAKE, FAILED, FIRST, ENOUGH = "take", "failed", "first", "enough"
 GRANT, WAIT, END, ERROR = b"G", b"W", b"E", b"X"
 POLL_SECONDS = 2.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from sparkfusion.errors import SparkfusionError
 from sparkfusion.feed.declare import FeedDeclaration
@@ -27,7 +27,13 @@ class FeedBook:
         ahead: int,
         on_error: Callable[[SparkfusionError], None],
         on_change: Callable[[FeedId], None] = lambda feed: None,
+        together: Iterable[Collection[FeedId]] = (),
     ) -> None:
+        """
+        Args:
+            together: feeds that are read by the same stage.
+        """
+        self._together = [frozenset(feeds) for feeds in together]
         self.declared: Mapping[FeedId, FeedDeclaration] = {each.feed: each for each in declared}
         self._lock = threading.Lock()
         self._closed = False
@@ -45,6 +51,11 @@ class FeedBook:
 
     def stats(self) -> dict[FeedId, FeedStats]:
         return {feed: dispatcher.stats() for feed, dispatcher in self._dispatchers.items()}
+
+    def enough(self, feed: FeedId, task: int) -> None:
+        """The task has all rows that its stage needs, so no feed of that stage has to go on."""
+        for each in next((group for group in self._together if feed in group), (feed,)):
+            self._dispatchers[each].satisfied(task if each == feed else None)
 
     def stop(self) -> None:
         """No more units are wanted; returns at once."""
@@ -73,8 +84,10 @@ class FeedBook:
 class TaskUnits:
     """One task's way to a dispatcher in this process."""
 
-    def __init__(self, dispatcher: Dispatcher, task: int) -> None:
-        self._dispatcher = dispatcher
+    def __init__(self, book: FeedBook, feed: FeedId, task: int) -> None:
+        self._book = book
+        self._feed = feed
+        self._dispatcher = book[feed]
         self._task = task
 
     def take(self, offset: int) -> bytes | None:
@@ -83,6 +96,9 @@ class TaskUnits:
 
     def failed(self, offset: int) -> None:
         self._dispatcher.failed(self._task, offset)
+
+    def enough(self) -> None:
+        self._book.enough(self._feed, self._task)
 
 
 def _dispatcher(

@@ -15,7 +15,7 @@ from sparkfusion.feed.ledger import Grant, Ledger
 from sparkfusion.feed.provider import FeedContext
 from sparkfusion.feed.units import FileUnit, WorkUnit, encode_unit
 
-MOST_UNITS_AT_ONCE = 256
+MOST_UNITS_AT_ONCE = 1000
 _CLOSE_PATIENCE_SECONDS = 1.0
 
 
@@ -88,7 +88,8 @@ class Dispatcher:
         self._shared = partitions is None
         self._lane_of: dict[int, Lane] = {}
         self._error: SparkfusionError | None = None
-        self._stopped = False
+        self._stopped = self._satisfied = False
+        self._satisfied_by: int | None = None
         self._threads: list[threading.Thread] = []
         self._started_at = time.perf_counter()
         self._found = self._replayed = self._failed = self._most_waiting = 0
@@ -170,6 +171,14 @@ class Dispatcher:
             grant = self._ledger.at(task, offset)
             self._failed += grant.units if grant is not None else 0
 
+    def satisfied(self, task: int | None) -> None:
+        """That task (None: one of another feed) gives all the rows that are needed. Others get no more units; it may
+        still, if it is tried again and finds other rows."""
+        with self._changed:
+            self._satisfied = True
+            self._satisfied_by = task if self._satisfied_by is None else self._satisfied_by
+            self._changed.notify_all()
+
     def _take(self, task: int, offset: int, host: str, deadline: float | None) -> Grant | Answer:
         while True:
             if self._stopped:
@@ -181,6 +190,9 @@ class Dispatcher:
                 self._replayed += known.units
                 return known
             if self._ledger.is_sealed(task):
+                return Answer.END
+            if self._satisfied and task != self._satisfied_by:
+                self._ledger.seal(task)
                 return Answer.END
             lane = self._lane_for(task)
             if lane is None:
@@ -265,6 +277,7 @@ class Dispatcher:
         words = (
             error.message if isinstance(error, SparkfusionError) else f"{type(error).__name__}: {first_words(error)}"
         )
-        made = FeedError(f"the feed of table {self.context.table!r} failed: {words}")
+        hint = error.hint if isinstance(error, SparkfusionError) else None
+        made = FeedError(f"the feed of table {self.context.table!r} failed: {words}", hint=hint)
         made.__cause__ = error
         return made

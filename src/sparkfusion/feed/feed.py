@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import uuid
-from collections.abc import AsyncIterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Iterator
 from typing import Protocol
 
 from sparkfusion.errors import UserError
@@ -25,6 +25,10 @@ class UnitSource(Protocol):
 
     def failed(self, offset: int) -> None:
         """The attempt failed while it worked on the units at that place. Never raises."""
+        ...
+
+    def enough(self) -> None:
+        """The task has all the rows that its stage needs: other tasks need no more units. Never raises."""
         ...
 
 
@@ -95,8 +99,9 @@ class WorkUnitFeed:
         units = self.open(partition, context)
         try:
             if isinstance(units, AsyncIterable):
+                found = aiter(units)
                 with asyncio.Runner() as runner:
-                    while (unit := runner.run(_next(units))) is not None:
+                    while (unit := runner.run(_next(found))) is not None:
                         yield (unit,)
             else:
                 for unit in units:
@@ -113,5 +118,5 @@ class WorkUnitFeed:
             offset += 1
 
 
-async def _next(units: AsyncIterable[WorkUnit]) -> WorkUnit | None:
-    return await anext(aiter(units), None)
+async def _next(units: AsyncIterator[WorkUnit]) -> WorkUnit | None:
+    return await anext(units, None)

@@ -76,8 +76,7 @@ def pull(units: Any, offer: Offer, on_stop: Callable[[Callable[[], object]], Non
     An asynchronous one is also interrupted while it waits; a synchronous one has to look at its context.
     """
     if isinstance(units, AsyncIterable) or inspect.isawaitable(units):
-        with contextlib.suppress(asyncio.CancelledError):
-            asyncio.run(_pull_until_stopped(units, offer, on_stop))
+        asyncio.run(_pull_until_stopped(units, offer, on_stop))
     else:
         _pull_sync(units, offer)
 

@@ -19,6 +19,7 @@ from pyarrow import flight
 from sparkfusion.errors import QueryCancelledError, SparkfusionError
 from sparkfusion.feed.address import (
     END,
+    ENOUGH,
     ERROR,
     FAILED,
     FIRST,
@@ -68,6 +69,8 @@ class FeedService(flight.FlightServerBase):  # type: ignore[misc]
             yield _taken(served.book, request)
         elif action.type == FAILED:
             served.book[int(request["feed"])].failed(int(request["task"]), int(request["offset"]))
+        elif action.type == ENOUGH:
+            served.book.enough(int(request["feed"]), int(request["task"]))
         elif action.type == FIRST:
             yield str(served.first(int(request["task"]))).encode()
         else:

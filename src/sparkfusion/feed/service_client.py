@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import flight
 
 from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionError, UserError
-from sparkfusion.feed.address import END, ERROR, FAILED, FIRST, GRANT, POLL_SECONDS, TAKE, FeedAddress
+from sparkfusion.feed.address import END, ENOUGH, ERROR, FAILED, FIRST, GRANT, POLL_SECONDS, TAKE, FeedAddress
 from sparkfusion.plan.feeds import FeedId
 
 _CALL_SECONDS = POLL_SECONDS + 30.0
@@ -44,6 +44,12 @@ class RemoteUnits:
         try:
             self._call(FAILED, offset=offset)
         except SparkfusionError:  # only a count
+            return
+
+    def enough(self) -> None:
+        try:
+            self._call(ENOUGH)
+        except SparkfusionError:  # others read more than they need
             return
 
     def deliver(self, offset: int, frames: Iterator[pa.RecordBatch]) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from sparkfusion.errors import UserError
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 _PLAIN = (str, int, float, bool, type(None))
 
 
@@ -79,7 +80,7 @@ class FileUnit(WorkUnit):
 
 def encode_unit(unit: WorkUnit) -> str:
     """One unit as text. Plain data stays readable without unpickling anything."""
-    return json.dumps(_plain(unit), separators=(",", ":"))
+    return _ENCODER.encode(_plain(unit))
 
 
 def pack(encoded: Iterable[str]) -> bytes:
@@ -93,12 +94,14 @@ def unpack(data: bytes, *, trust_python: bool) -> tuple[WorkUnit, ...]:
 
 
 def _plain(unit: WorkUnit) -> dict[str, Any]:
+    if type(unit) not in (WorkUnit, FileUnit):
+        return {"u": base64.b64encode(_pickled(unit)).decode()}
     if isinstance(unit, FileUnit):
         made: dict[str, Any] = {"f": unit.path}
         made |= {"s": unit.size} if unit.size is not None else {}
         made |= {"r": unit.range} if unit.range is not None else {}
         if unit.partition_values:
-            made["v"] = {name: None if v is None else str(v) for name, v in unit.partition_values.items()}
+            made["v"] = {name: _plain_value(value) for name, value in unit.partition_values.items()}
         return made
     if isinstance(unit.payload, bytes):
         made = {"b": base64.b64encode(unit.payload).decode()}
@@ -109,6 +112,17 @@ def _plain(unit: WorkUnit) -> dict[str, Any]:
     return made | ({"w": unit.weight} if unit.weight != 1.0 else {})
 
 
+def _plain_value(value: Any) -> Any:
+    """Of a partition column: text, which the column's type is made of, or bytes."""
+    if isinstance(value, bytes):
+        return {"b": base64.b64encode(value).decode()}
+    return None if value is None else str(value)
+
+
+def _value(plain: Any) -> Any:
+    return base64.b64decode(plain["b"]) if isinstance(plain, dict) else plain
+
+
 def _unit(data: Mapping[str, Any], *, trust_python: bool) -> WorkUnit:
     if "f" in data:
         span = data.get("r")
@@ -116,7 +130,7 @@ def _unit(data: Mapping[str, Any], *, trust_python: bool) -> WorkUnit:
             data["f"],
             data.get("s"),
             range=(span[0], span[1]) if span is not None else None,
-            partition_values=data.get("v"),
+            partition_values={name: _value(plain) for name, plain in data.get("v", {}).items()},
         )
     weight = data.get("w", 1.0)
     if "b" in data:
@@ -128,6 +142,9 @@ def _unit(data: Mapping[str, Any], *, trust_python: bool) -> WorkUnit:
             "a work unit's payload is a Python object, which this worker does not take",
             hint="use bytes or plain data as payload, or start the workers with the switch that trusts Python",
         )
+    if "u" in data:
+        unit: WorkUnit = pickle.loads(base64.b64decode(data["u"]))
+        return unit
     return WorkUnit(pickle.loads(base64.b64decode(data["p"])), weight=weight)
 
 

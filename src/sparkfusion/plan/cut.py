@@ -145,9 +145,11 @@ class _Cutter:
         child.CopyFrom(exchange_source(exchange, tasks, described.encoded, len(described.arrow)))
 
     def _broadcast_left(self, node: PlanNode) -> None:
-        """In a stage of several tasks the left side is computed once and read by all, unless repeating it is cheap."""
-        left = body(node).left
-        if feeds_read(left) or (partition_count(body(node).right) > 1 and not may_repeat(left)):
+        """In a stage of several tasks, or of a feed's units, the left side is computed once and read by all, unless
+        repeating it is cheap."""
+        left, right = body(node).left, body(node).right
+        runs_often = partition_count(right) > 1 or feeds_read(right)
+        if feeds_read(left) or (runs_often and not may_repeat(left)):
             self.gather(left)
 
     def _add_stage(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sparkfusion.errors import InternalError
-from sparkfusion.plan.sources import object_path
+from sparkfusion.plan.sources import columns_read, object_path
 from sparkfusion.plan.wire import PlanNode, children, decode, encode, file_scan_conf, kind, walk
 from sparkfusion.plan.wire import wire_pb2 as pb
 
@@ -80,7 +80,7 @@ def mark_feeds(
         if table is not None:
             fed = tables[table]
             conf = node.arrow_scan.base_conf
-            scan = FeedScan(len(found), table, fed.tasks_of(tasks_for), _columns(conf))
+            scan = FeedScan(len(found), table, fed.tasks_of(tasks_for), columns_read(conf))
             _become_fed(node, fed, scan)
             found.append(scan)
     if found:
@@ -188,10 +188,3 @@ def row_limit(plan: bytes) -> int | None:
     while kind(root) in ("cooperative", "coalesce_batches"):
         (root,) = children(root)
     return root.local_limit.fetch if kind(root) == "local_limit" else None
-
-
-def _columns(conf: pb.FileScanConf) -> tuple[str, ...]:
-    names = [column.name for column in pb.Schema.FromString(conf.schema).columns]
-    if not conf.HasField("projection_exprs"):
-        return tuple(names[index] for index in conf.projection)
-    return tuple(name for name in names if name.encode() in conf.projection_exprs)

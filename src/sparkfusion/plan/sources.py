@@ -81,6 +81,17 @@ def _bind_scan(conf: pb.FileScanConf, files_of: Binding) -> None:
                 group.files.add(path=object_path(file.path), size=file.size)
 
 
+def columns_read(conf: pb.FileScanConf) -> tuple[str, ...]:
+    """The columns that a scan's projection looks at. Expressions stay encoded, so an encoded column is looked for in
+    them; one too many would cost time, nothing else."""
+    names = [column.name for column in pb.Schema.FromString(conf.schema).columns]
+    if not conf.HasField("projection_exprs"):
+        return tuple(names[index] for index in conf.projection) or tuple(names)
+    encoded = [pb.Expr(column=pb.Column(name=name, index=index)) for index, name in enumerate(names)]
+    found = conf.projection_exprs
+    return tuple(name for name, expr in zip(names, encoded, strict=True) if expr.SerializeToString() in found)
+
+
 def object_path(path: str) -> str:
     """An absolute path as DataFusion's local object store spells it."""
     return path.lstrip("/")

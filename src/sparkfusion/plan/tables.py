@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sparkfusion.errors import UserError
-from sparkfusion.plan.sources import SourceFile, object_path
+from sparkfusion.plan.sources import SourceFile, columns_read, object_path
 from sparkfusion.plan.wire import PlanNode, decode, encode, kind, walk
 from sparkfusion.plan.wire import wire_pb2 as pb
 
@@ -64,7 +64,7 @@ def tables_read(node: PlanNode) -> tuple[TableRead, ...]:
             if file.path.startswith(_PREFIX):
                 table, part = _parse(file.path)
                 parts.setdefault(table, {})[part] = None
-                columns.setdefault(table, {}).update(dict.fromkeys(_columns(each.arrow_scan.base_conf)))
+                columns.setdefault(table, {}).update(dict.fromkeys(columns_read(each.arrow_scan.base_conf)))
     return tuple(TableRead(table, tuple(parts[table]), tuple(columns[table])) for table in parts)
 
 
@@ -86,15 +86,6 @@ def _bound(file: pb.PartitionedFile, file_of: Callable[[TableId, int], SourceFil
         return pb.PartitionedFile.FromString(file.SerializeToString())
     found = file_of(*_parse(file.path))
     return None if found is None else pb.PartitionedFile(path=object_path(found.path), size=found.size)
-
-
-def _columns(conf: pb.FileScanConf) -> list[str]:
-    """Columns named anywhere in the scan's projection. Expressions stay encoded, so a name is looked for in the bytes:
-    a column too many costs time, nothing else."""
-    names = [column.name for column in pb.Schema.FromString(conf.schema).columns]
-    if not conf.HasField("projection_exprs"):
-        return [names[index] for index in conf.projection] or names
-    return [name for name in names if name.encode() in conf.projection_exprs]
 
 
 def _files(node: PlanNode) -> list[pb.PartitionedFile]:

@@ -13,7 +13,8 @@ from sparkfusion.feed.declare import FeedDeclaration
 from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.feed.feed import UnitSource
 from sparkfusion.observe.events import FeedProgress
-from sparkfusion.plan.feeds import FeedId
+from sparkfusion.plan.feeds import FeedId, feeds_read
+from sparkfusion.plan.wire import decode
 from sparkfusion.runner.base import QueryJob
 from sparkfusion.worker.units import FeedEnd, FeedInput
 
@@ -36,14 +37,17 @@ class JobFeeds:
         self._lock = threading.Lock()
         self._told: dict[FeedId, float] = {}
         ahead = job.settings.integer("feed_units_ahead")
-        self.book = FeedBook(job.query, job.feeds, ahead=ahead, on_error=on_error, on_change=self._changed)
+        together = [feeds_read(decode(stage.plan)) for stage in job.graph.stages] if job.feeds else []
+        self.book = FeedBook(
+            job.query, job.feeds, ahead=ahead, on_error=on_error, on_change=self._changed, together=together
+        )
 
     def input(self, feed: FeedId) -> FeedInput:
         return feed_input(self.book.declared[feed])
 
     def end_here(self, feed: FeedId, task: int, slot: Permit, first: int) -> FeedEnd:
         """For a task in this process; while it waits for units, others may have its slot."""
-        return FeedEnd(_Unhurried(TaskUnits(self.book[feed], task), slot), self.book.declared[feed].reader, first)
+        return FeedEnd(_Unhurried(TaskUnits(self.book, feed, task), slot), self.book.declared[feed].reader, first)
 
     def stats(self) -> list[FeedStats]:
         return list(self.book.stats().values())
@@ -96,3 +100,6 @@ class _Unhurried:
 
     def failed(self, offset: int) -> None:
         self._units.failed(offset)
+
+    def enough(self) -> None:
+        self._units.enough()

@@ -64,6 +64,10 @@ def resolve(name: str, provider: WorkUnitFeedProvider, said: FeedArguments) -> F
         raise UserError(f"cannot register feed {name!r}: it needs {what}, and not both")
     if format is not None and format not in FORMATS:
         raise UserError(f"cannot register feed {name!r}: no format {format!r}", hint=f"one of {', '.join(FORMATS)}")
+    if reader is not None and not callable(reader):
+        raise UserError(f"cannot register feed {name!r}: the reader is a {type(reader).__qualname__}, not a function")
+    if reader is not None and said.options:
+        raise UserError(f"cannot register feed {name!r}: a reader takes no option {', '.join(map(repr, said.options))}")
     lost = lost_options({"options": None, **said.options})
     if lost is not None:
         raise UserError(f"cannot register feed {name!r}: {lost} does not survive the way to the workers")
@@ -110,10 +114,23 @@ def _with_partition_columns(
                 raise UserError(f"cannot register feed {name!r}: partition column {each!r} is not in its schema")
             own.append(schema.field(each))
         else:
-            own.append(pa.field(*each))
+            own.append(_partition_field(name, each))
     names = {field.name for field in own}
+    twice = {column for column in schema.names if schema.names.count(column) > 1}
+    if twice:
+        raise UserError(f"cannot register feed {name!r}: its schema has column {', '.join(sorted(twice))} twice")
     fields = [field for field in schema if field.name not in names] + own
     return pa.schema([field.with_nullable(True) for field in fields]), tuple(field.name for field in own)
+
+
+def _partition_field(name: str, column: Any) -> pa.Field:
+    try:
+        label, kind = column
+        return pa.field(label, kind)
+    except (TypeError, ValueError, KeyError) as error:
+        raise UserError(
+            f"cannot register feed {name!r}: partition column {column!r} is neither a name nor a name and a type"
+        ) from error
 
 
 def _check_count(name: str, attribute: str, value: Any, *, least: int) -> None:

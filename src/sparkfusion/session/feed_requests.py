@@ -77,7 +77,9 @@ def _filter(condition: Expr) -> QueryFilter:
         if operator in _COMPARISONS and len(operands) == 2:
             column, value = operands[0].to_variant(), operands[1]
             if isinstance(column, Column) and value.variant_name() == "Literal":
-                return QueryFilter(text, column.name(), operator, value.python_value())
+                found = value.python_value()
+                found = found.as_py() if isinstance(found, pa.Scalar) else found
+                return QueryFilter(text, column.name(), operator, found)
     except Exception:  # an expression that DataFusion cannot take apart is offered as text
         return QueryFilter(text)
     return QueryFilter(text)
@@ -87,7 +89,7 @@ class _Keeps:
     """Evaluates a query's conditions on values of some columns, by DataFusion. What cannot be evaluated is kept."""
 
     def __init__(self, table: str, conditions: Sequence[Expr], schema: pa.Schema) -> None:
-        self._table = table
+        self._table = '"' + table.replace('"', '""') + '"'
         self._conditions = conditions
         self._schema = schema
 

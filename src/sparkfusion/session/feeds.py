@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,20 +30,25 @@ class FeedTables:
 
     def __init__(self) -> None:
         self._home: OwnedDirectory | None = None
-        self._feeds: list[tuple[str, WorkUnitFeed, FeedOptions]] = []
+        self._numbers = itertools.count()
+        self._feeds: dict[int, tuple[str, WorkUnitFeed, FeedOptions]] = {}
         self._tables: dict[int, FedTable] = {}
 
     def register(self, context: SessionContext, name: str, feed: WorkUnitFeed, options: FeedOptions) -> None:
         if self._home is None:
             self._home = OwnedDirectory("feeds", Path(tempfile.gettempdir()))
-        number = len(self._feeds)
+        template = _template(name, options)
+        number = next(self._numbers)
         directory = self._home.path / str(number)
         directory.mkdir()
         for part in range(_PARTS):
             (directory / f"{part}.arrow").write_bytes(_PLACEHOLDER)
-        template = _template(name, options)
-        context.register_arrow(name, str(directory), schema=options.schema)
-        self._feeds.append((name, feed, options))
+        try:
+            context.register_arrow(name, str(directory), schema=options.schema)
+            planned_as = context.table(name).logical_plan().to_variant().table_name()
+        except Exception as error:
+            raise UserError(f"cannot register feed {name!r}: {clean_message(error)}") from error
+        self._feeds[number] = planned_as, feed, options
         self._tables[number] = FedTable(
             name, template, options.partition_columns, options.tasks, options.partitions, options.bytes
         )
@@ -52,8 +58,8 @@ class FeedTables:
         if self._home is None:
             return []
         text = frame.execution_plan().display_indent()
-        places = [f"{str(self._home.path).lstrip('/')}/{number}/" for number in range(len(self._feeds))]
-        return [self._feeds[number][0] for number, place in enumerate(places) if place in text]
+        home = str(self._home.path).lstrip("/")
+        return [name for number, (name, _, _) in self._feeds.items() if f"{home}/{number}/" in text]
 
     def mark(self, root: PlanNode, tasks_for: Callable[[int], int]) -> tuple[FeedScan, ...]:
         """Make scans of these tables scans of feeds, in place. `tasks_for`: the tasks that so many bytes are worth."""

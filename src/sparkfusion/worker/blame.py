@@ -6,13 +6,20 @@ from sparkfusion.errors import SparkfusionError
 from sparkfusion.plan.sources import exchange_of
 from sparkfusion.plan.wire import decode, file_scan_conf, walk
 
-_ABOUT_FILES = ("Parquet error", "Csv error", "Json error", "CSV", "Avro", "Object Store error", "External: ", "EOF")
+_ABOUT_FILES = (
+    "Parquet error", "Csv error", "Json error", "CSV", "Avro", "Arrow file", "Ipc error", "Parser error",
+    "Object Store error", "External: ", "EOF",
+)  # fmt: skip
 _SHOWN_FILES = 3
+
+
+def is_about_files(error: SparkfusionError) -> bool:
+    return any(mark in error.message for mark in _ABOUT_FILES)
 
 
 def name_files(error: SparkfusionError, plan: bytes) -> None:
     """Add the files that the task scans as a hint, if the error is about files and has no hint yet."""
-    if error.hint is not None or not any(mark in error.message for mark in _ABOUT_FILES):
+    if error.hint is not None or not is_about_files(error):
         return
     scans = [node for node in walk(decode(plan)) if exchange_of(node) is None]
     confs = [conf for node in scans if (conf := file_scan_conf(node)) is not None]

@@ -13,14 +13,14 @@ from sparkfusion.plan.wire import wire_pb2 as pb
 
 
 @lru_cache(maxsize=1024)
-def encoded_literal(text: str | None, type: pa.DataType) -> bytes:
+def encoded_literal(value: str | bytes | None, type: pa.DataType) -> bytes:
     """A value as plans carry it; DataFusion encodes it."""
     try:
-        value = pa.scalar(text, pa.string()).cast(type)
-    except pa.ArrowInvalid as error:
-        raise UserError(f"the partition value {text!r} is no {type}: {error}") from error
+        typed = pa.scalar(value, pa.binary() if isinstance(value, bytes) else pa.string()).cast(type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise UserError(f"the partition value {value!r} is no {type}: {error}") from error
     context = SessionContext()
-    frame = context.from_pydict({"x": [1]}).select(lit(value).alias("value"))
+    frame = context.from_pydict({"x": [1]}).select(lit(typed).alias("value"))
     root = decode(frame.execution_plan().to_bytes(context))
     for node in walk(root):
         if kind(node) == "projection":

@@ -7,19 +7,21 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 from datafusion import SessionContext
 from datafusion.plan import ExecutionPlan
 
-from sparkfusion.errors import QueryCancelledError, classify
+from sparkfusion.errors import InternalError, QueryCancelledError, SparkfusionError, classify
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.delivery import GrantSink
+from sparkfusion.exchange.manifest import Manifest
 from sparkfusion.exchange.sink import Sink
 from sparkfusion.feed.feed import WorkUnitFeed
 from sparkfusion.feed.units import WorkUnit
-from sparkfusion.plan.feeds import bind_feed, row_limit
+from sparkfusion.plan.feeds import UnitFile, bind_feed, row_limit
 from sparkfusion.plan.sources import bind_encoded
 from sparkfusion.worker import loops
-from sparkfusion.worker.blame import name_files
+from sparkfusion.worker.blame import is_about_files, name_files
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.measure import operator_metrics, sum_operators
 from sparkfusion.worker.session import task_context
@@ -89,7 +91,7 @@ class _Run:
         self.operators: tuple[OperatorMetrics, ...] = ()
 
     def whole(self) -> None:
-        self._execute(self._plan)
+        self._execute(self._plan, self._sink)
 
     def by_units(self, feed: FeedInput, end: FeedEnd) -> None:
         """Take units until there are no more, or the rows are enough."""
@@ -99,7 +101,7 @@ class _Run:
             for offset, units in enumerate(remote.batches(first=end.first), end.first):
                 try:
                     for store, files in self._chunks(units, feed, end, directory):
-                        self._execute(bind_feed(self._plan, files, store))
+                        self._scan(store, files)
                     if isinstance(self._sink, GrantSink):
                         self._sink.commit(offset)
                 except BaseException:
@@ -107,6 +109,7 @@ class _Run:
                     raise
                 self.units += len(units)
                 if enough is not None and self.rows >= enough:
+                    end.units.enough()
                     return
                 if self._cancel.cancelled:
                     raise asyncio.CancelledError
@@ -117,10 +120,27 @@ class _Run:
         assert end.reader is not None
         return row_chunks(units, feed, end.reader, directory)
 
-    def _execute(self, encoded: bytes) -> None:
+    def _scan(self, store: str, files: list[UnitFile]) -> None:
+        try:
+            self._execute(bind_feed(self._plan, files, store), self._sink)
+        except SparkfusionError as error:
+            if len(files) > 1 and is_about_files(error) and not self._cancel.cancelled:
+                self._blame_one(error, store, files)
+            raise
+
+    def _blame_one(self, error: SparkfusionError, store: str, files: list[UnitFile]) -> None:
+        """Find the first file that cannot be read, by reading them one by one."""
+        for file in files:
+            try:
+                self._execute(bind_feed(self._plan, [file], store), _Nowhere())
+            except SparkfusionError as found:
+                error.hint = found.hint
+                return
+
+    def _execute(self, encoded: bytes, sink: Sink) -> None:
         try:
             plan = ExecutionPlan.from_bytes(self._context, encoded)
-            self.rows += loops.run(_drain_all(self._context, plan, self._spec.outputs, self._sink, self._cancel))
+            self.rows += loops.run(_drain_all(self._context, plan, self._spec.outputs, sink, self._cancel))
         except (asyncio.CancelledError, ChannelClosedError):
             raise
         except Exception as error:
@@ -130,6 +150,19 @@ class _Run:
                 raise
             raise found from error
         self.operators = sum_operators(each for each in (self.operators, operator_metrics(plan)) if each)
+
+
+class _Nowhere:
+    """A sink for rows that nobody wants."""
+
+    def write(self, partition: int, batch: pa.RecordBatch) -> None:
+        return
+
+    def finish(self) -> Manifest:
+        raise InternalError("nothing was kept")
+
+    def abort(self) -> None:
+        return
 
 
 def _bound(spec: TaskSpec) -> bytes:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import tempfile
-from collections.abc import AsyncIterable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from sparkfusion.plan.sources import object_path
 from sparkfusion.worker.units import LOCAL_STORE, Chunk, FeedInput
 
 _CHUNK_BYTES = 32 * 1024 * 1024
+_FULL_BATCH_ROWS = 8192
 _SHOWN_UNIT = 120
 
 
@@ -60,15 +62,28 @@ class _Spool:
         self._path = directory / "rows.arrow"
         self._schema = schema
         self._writer: Any = None
+        self._small: list[pa.RecordBatch] = []
+        self._small_rows = 0
         self.bytes = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
+        """Batches of a few rows are put together: a million units may give a row each."""
+        self._small.append(batch)
+        self._small_rows += batch.num_rows
+        self.bytes += batch.nbytes
+        if self._small_rows >= _FULL_BATCH_ROWS:
+            self._write()
+
+    def _write(self) -> None:
         if self._writer is None:
             self._writer = pa.ipc.new_file(str(self._path), self._schema)
-        self._writer.write_batch(batch)
-        self.bytes += batch.nbytes
+        for batch in pa.Table.from_batches(self._small, self._schema).combine_chunks().to_batches():
+            self._writer.write_batch(batch)
+        self._small, self._small_rows = [], 0
 
     def chunk(self) -> Iterator[Chunk]:
+        if self._small_rows:
+            self._write()
         if self._writer is None:
             return
         self._writer.close()
@@ -97,11 +112,12 @@ def _parts(made: Any) -> Iterator[pa.RecordBatch]:
         yield made
     elif isinstance(made, pa.Table):
         yield from made.to_batches()
-    elif asyncio.iscoroutine(made):
+    elif inspect.iscoroutine(made):
         yield from _parts(asyncio.run(made))
     elif isinstance(made, AsyncIterable):
+        rows = aiter(made)
         with asyncio.Runner() as runner:
-            while (part := runner.run(_next(made))) is not None:
+            while (part := runner.run(_next(rows))) is not None:
                 yield from _parts(part)
     elif isinstance(made, Iterable) and not isinstance(made, str | bytes | Mapping):
         for part in made:
@@ -110,12 +126,14 @@ def _parts(made: Any) -> Iterator[pa.RecordBatch]:
         raise UserError(f"it gave a {type(made).__qualname__}, not record batches")
 
 
-async def _next(made: Any) -> Any:
-    return await anext(made, None)
+async def _next(rows: AsyncIterator[Any]) -> Any:
+    return await anext(rows, None)
 
 
 def conformed(batch: pa.RecordBatch, context: ReaderContext) -> pa.RecordBatch:
     """The batch under the table's schema: columns by name, cast where that loses nothing. Others may be left out."""
+    if batch.schema.equals(context.schema):
+        return batch
     columns = []
     for wanted in context.schema:
         index = batch.schema.get_field_index(wanted.name)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pyarrow as pa
 
 from sparkfusion.errors import UserError
-from sparkfusion.exchange.urls import file_size, is_url, plain_path
+from sparkfusion.exchange.urls import file_size, is_url, plain_path, split_object
 from sparkfusion.feed.feed import UnitSource
 from sparkfusion.feed.provider import Reader
 from sparkfusion.feed.units import FileUnit, WorkUnit
@@ -75,8 +74,7 @@ def file_chunks(units: Iterable[WorkUnit], feed: FeedInput) -> Iterator[Chunk]:
 def _located(unit: FileUnit, feed: FeedInput) -> tuple[str, UnitFile]:
     values = _partition_values(unit, feed) if feed.partition_columns else ()
     if is_url(unit.path):
-        parts = urlsplit(unit.path)
-        store, path = f"{parts.scheme}://{parts.netloc}/", parts.path.lstrip("/")
+        store, path = split_object(unit.path)
     else:
         store, path = LOCAL_STORE, object_path(str(Path(plain_path(unit.path)).resolve()))
     size = unit.size if unit.size is not None else file_size(unit.path)

@@ -1,0 +1,53 @@
+"""Simple conditions of a query, for planners that know the least and greatest value of a file."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from sparkfusion.feed.provider import Filter
+
+Comparison = tuple[str, str, Any]
+"""Column, operator, value."""
+
+
+def comparisons(
+    filters: Iterable[Filter], columns: Iterable[str], kinds: Collection[type] = (int, datetime.date)
+) -> Iterator[Comparison]:
+    """Those that compare one of the columns with an integer or a date, or a value of other kinds.
+
+    Floats are never safe: NaN has no place in bounds, but is greater than all for DataFusion. Strings and timestamps
+    are only where writers must not cut their bounds short.
+    """
+    known = set(columns)
+    for each in filters:
+        value = each.value.as_py() if isinstance(each.value, pa.Scalar) else each.value
+        if each.column in known and each.operator is not None and type(value) in kinds:
+            yield each.column, each.operator, value
+
+
+def may_hold(operator: str, value: Any, least: Any, greatest: Any) -> bool:
+    """Whether a value between these bounds can meet the comparison. Unknown bounds can.
+
+    >>> may_hold("<", 5, 5, 9), may_hold("=", 7, 5, 9), may_hold("!=", 5, 5, 5)
+    (False, True, False)
+    """
+    if least is None or greatest is None or type(least) is not type(value):
+        return True
+    match operator:
+        case "=":
+            return bool(least <= value <= greatest)
+        case "!=":
+            return not least == value == greatest
+        case "<":
+            return bool(least < value)
+        case "<=":
+            return bool(least <= value)
+        case ">":
+            return bool(greatest > value)
+        case ">=":
+            return bool(greatest >= value)
+    return True

@@ -1,0 +1,132 @@
+"""DeltaFiles: the files of one version of a Delta table."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from sparkfusion.errors import UserError, first_words
+from sparkfusion.feed.provider import FeedContext, Reader, WorkUnitFeedProvider
+from sparkfusion.feed.ready.bounds import comparisons, may_hold
+from sparkfusion.feed.ready.extras import needed
+from sparkfusion.feed.ready.hive import Column
+from sparkfusion.feed.ready.secrets import shown_url, without_secrets
+from sparkfusion.feed.ready.types import plain_schema
+from sparkfusion.feed.units import FileUnit
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+_HARMLESS = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+class DeltaFiles(WorkUnitFeedProvider):
+    """The files of a Delta table, as it is when this is made. Files that partitions or bounds rule out are left out.
+
+    Refused, because DataFusion's own scan would read them wrongly: deletion vectors, column mapping, and every other
+    feature that readers have to know. Needs the extra `delta`.
+
+    Args:
+        table: a path or URL, or a `deltalake.DeltaTable`.
+        version: of the table at a path; None is the newest. A `DeltaTable` has its own.
+        storage_options: keys and the like, for deltalake. DataFusion needs the object store registered as well.
+    """
+
+    format = "parquet"
+    reader: Reader | None = None
+
+    def __init__(
+        self,
+        table: str | os.PathLike[str] | DeltaTable,
+        version: int | None = None,
+        *,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> None:
+        delta = needed("deltalake", "delta")
+        if isinstance(table, str | os.PathLike):
+            opened = _opened(delta, os.fspath(table), version, storage_options)
+        elif version is None:
+            opened = table
+        else:
+            raise UserError("give the version to the DeltaTable itself: deltalake.DeltaTable(…, version=…)")
+        self._name = shown_url(opened.table_uri)
+        _refuse_unreadable(opened, self._name)
+        self._schema = plain_schema(pa.schema(opened.schema().to_arrow()))
+        self.partition_columns: list[Column] = [
+            (name, self._schema.field(name).type) for name in opened.metadata().partition_columns
+        ]
+        for name, type in self.partition_columns:
+            if pa.types.is_binary(type):
+                raise UserError(f"Delta table {self._name}: a partition column of bytes ({name!r}) is not supported")
+        self._files = pa.table(opened.get_add_actions(flatten=True)).to_pylist()
+        self._root = _root(opened.table_uri)
+        self.bytes = sum(file["size_bytes"] for file in self._files)
+        counts = [file.get("num_records") for file in self._files]
+        self.rows = None if None in counts else sum(count for count in counts if count is not None)
+
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    def feed(self, partition: int | None, context: FeedContext) -> Iterator[FileUnit]:
+        names = [name for name, _ in self.partition_columns]
+        values = [{name: file[f"partition.{name}"] for name in names} for file in self._files]
+        kept = context.keeps_each(values) if names else [True] * len(values)
+        bounds = list(comparisons(context.filters, [name for name in self._schema.names if name not in names]))
+        for file, own, keep in zip(self._files, values, kept, strict=True):
+            if keep and all(
+                may_hold(operator, value, file.get(f"min.{column}"), file.get(f"max.{column}"))
+                for column, operator, value in bounds
+            ):
+                yield FileUnit(self._path(file["path"]), file["size_bytes"], partition_values=own)
+            else:
+                context.count("pruned")
+
+    def _path(self, path: str) -> str:
+        """Paths in the log are encoded like URLs, and relative, but for those of other tables (clones)."""
+        return _root(path) if _URL.match(path) else f"{self._root.rstrip('/')}/{unquote(path)}"
+
+
+def _opened(delta: Any, uri: str, version: int | None, options: Mapping[str, str] | None) -> Any:
+    try:
+        return delta.DeltaTable(uri, version=version, storage_options=dict(options) if options else None)
+    except Exception as error:
+        words = without_secrets(first_words(error), uri)
+        for secret in (options or {}).values():
+            words = words.replace(secret, "***") if len(secret) > 3 else words
+        raise UserError(f"cannot open the Delta table {shown_url(uri)}: {words}") from None
+
+
+def _refuse_unreadable(table: Any, name: str) -> None:
+    protocol, settings = table.protocol(), table.metadata().configuration
+    needs = set(protocol.reader_features or ()) - _HARMLESS
+    mapping = settings.get("delta.columnMapping.mode", "none")
+    if mapping == "none":
+        needs.discard("columnMapping")
+    elif protocol.min_reader_version >= 2:
+        needs.add("columnMapping")
+    if '"variant"' not in table.schema().to_json():  # deltalake's new tables say that they may have such columns
+        needs -= {"variantType", "variantType-preview"}
+    if "deletionVectors" in needs and not _has_deletion_vectors(table):
+        needs.discard("deletionVectors")
+    if needs or protocol.min_reader_version > 3:
+        what = ", ".join(sorted(needs)) or f"reader version {protocol.min_reader_version}"
+        raise UserError(f"Delta table {name} cannot be read as plain files: it uses {what}")
+
+
+def _has_deletion_vectors(table: Any) -> bool:
+    """Also if that cannot be found out."""
+    try:
+        return any(batch.num_rows > 0 for batch in table.deletion_vectors())
+    except Exception:
+        return True
+
+
+def _root(uri: str) -> str:
+    """Where the files are, as units say it."""
+    return unquote(uri.removeprefix("file://")) if uri.startswith("file://") else unquote(uri)

@@ -1,0 +1,196 @@
+"""Files: a table of the files in directories, found while queries run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from sparkfusion.errors import UserError
+from sparkfusion.feed.provider import FeedContext, Reader, WorkUnitFeedProvider
+from sparkfusion.feed.ready.formats import format_of, refuse_compressed
+from sparkfusion.feed.ready.hive import Column, Values, check_type, check_values, inferred_type, known_values
+from sparkfusion.feed.ready.order import Order, sort_key
+from sparkfusion.feed.ready.patterns import Pattern, split_glob
+from sparkfusion.feed.ready.peek import file_schema
+from sparkfusion.feed.ready.stores import LocalStore, Store, locate
+from sparkfusion.feed.ready.walk import DirectoryOrder, ListedFile, Walk
+from sparkfusion.feed.units import FileUnit
+
+Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+Survey = tuple[Store, ListedFile, dict[str, list[str | None]]]
+
+
+class Files(WorkUnitFeedProvider):
+    """The files at some paths, listed directory by directory: queries read the first while others are looked for.
+
+    Names that begin with `_` or `.` and empty files are skipped. Of a directory, the files of the table's format are
+    read; of a glob, every file that it matches. What a list names twice is read twice.
+
+    Args:
+        paths: a directory, a file, a glob (`*`, `?`, `[…]`, `**`), or several of them; local, or URLs of object stores
+            (`s3://…`; there `?` begins Arrow's parameters). DataFusion needs the object store registered as well.
+        format: by the ends of the files' names if not given.
+        schema: of the files. If not given, that of the first file.
+        recursive: whether directories in directories are listed too.
+        order: "name", "newest", "oldest", "largest", or a key function of `ListedFile`s. It sorts the whole
+            listing, so the query waits until all is listed.
+        directory_order: "ascending" or "descending": sorts each directory as it is listed, so the query need not wait.
+            With Hive directories, such as `day=2024-05-01`, "descending" takes the newest first.
+        hive: whether directories `name=value` below the fixed part of a path give columns; or these columns with their
+            types. Without types, a column is int64 if all values seen beside the first file are integers, else a
+            string. Directories that the query's conditions rule out are not listed.
+        filesystem: Arrow's file system to list with, for stores that need more than a URL.
+    """
+
+    reader: Reader | None = None
+
+    def __init__(
+        self,
+        paths: Paths,
+        *,
+        format: str | None = None,
+        schema: pa.Schema | None = None,
+        recursive: bool = True,
+        order: Order | None = None,
+        directory_order: DirectoryOrder | None = None,
+        hive: bool | Sequence[Column] = True,
+        filesystem: fs.FileSystem | None = None,
+    ) -> None:
+        if directory_order not in (None, "ascending", "descending"):
+            raise UserError(f"no directory order {directory_order!r}", hint="ascending or descending")
+        several = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+        self._places = [_place(path, filesystem) for path in several]
+        if not self._places:
+            raise UserError("no paths are given")
+        self._recursive = recursive
+        self._key = sort_key(order)
+        self._directory_order = directory_order
+        self._hive = hive if isinstance(hive, bool) else tuple(hive)
+        self._given_format, self._given_schema = format, schema
+        self._surveyed: Survey | None = None
+
+    @cached_property
+    def format(self) -> str:
+        """The format that was given, else that of the first file."""
+        if self._given_format is not None:
+            return self._given_format
+        for _, _, parts in self._places:
+            if parts and (found := format_of(parts[-1])) is not None:
+                return found
+        found = format_of(self._first[1].path)
+        if found is None:
+            raise UserError(f"no format is known for {self._first[1].path!r}", hint="format='parquet', for example")
+        return found
+
+    @cached_property
+    def partition_columns(self) -> list[Column]:
+        """The Hive columns that were given, else those of the first file. None if there is no file yet."""
+        if isinstance(self._hive, tuple):
+            return list(self._hive)
+        if not self._hive or (self._given_schema is not None and self._survey is None):
+            return []
+        known = {} if self._given_schema is None else {field.name: field.type for field in self._given_schema}
+        _, file, seen = self._first
+        return [(name, known.get(name, inferred_type(seen[name]))) for name in file.partition_values]
+
+    def schema(self) -> pa.Schema:
+        """The schema that was given, else that of the first file, without partition columns."""
+        if self._given_schema is not None:
+            return self._given_schema
+        store, file, _ = self._first
+        return file_schema(store, file.path, self.format)
+
+    def feed(self, partition: int | None, context: FeedContext) -> Iterator[FileUnit]:
+        checked: set[tuple[str, str | None]] = set()
+        columns = dict(self.partition_columns)
+
+        def keeps(siblings: Sequence[Values]) -> list[bool]:
+            kept = context.keeps_each([known_values(values, self.partition_columns) for values in siblings])
+            context.count("pruned", kept.count(False))
+            return kept
+
+        files = self._files(keeps, context)
+        for file in files if self._key is None else sorted(files, key=self._key):
+            values = check_values(file.path, file.partition_values, self.partition_columns, inferred=self._hive is True)
+            for name, value in values.items():
+                if (name, value) not in checked:
+                    check_type(file.path, name, value, columns[name])
+                    checked.add((name, value))
+            yield FileUnit(file.path, file.size, partition_values=values)
+
+    def open(self, path: str) -> Any:
+        """Open the file of a unit, for `RowGroups`."""
+        return self._store_of(path).open(path)
+
+    def _store_of(self, path: str) -> Store:
+        return next(store for store, base, _ in self._places if f"{path}/".startswith(f"{base.rstrip('/')}/"))
+
+    def _files(
+        self, keeps: Callable[[Sequence[Values]], list[bool]], context: FeedContext | None = None
+    ) -> Iterator[ListedFile]:
+        for store, base, parts in self._places:
+            walk = Walk(
+                store,
+                Pattern(parts, self._recursive),
+                keeps if self._hive else _all,
+                stopped=lambda: context is not None and context.stopped,
+                on_directory=lambda path: context.count("directories") if context is not None else None,
+                order=self._directory_order,
+            )
+            for file in walk.files(base):
+                if file.size and self._is_of_table(file, surveying=context is None):
+                    yield file if self._hive else ListedFile(file.path, file.size, file.modified)
+
+    def _is_of_table(self, file: ListedFile, *, surveying: bool) -> bool:
+        """Files that were named have the table's format; of a directory, those that end like it."""
+        own, wanted = format_of(file.path), self._given_format if surveying else self.format
+        if own is not None and wanted is not None and own != wanted and self._given_format is None:
+            raise UserError(f"{file.path!r} is {own}, other files are {wanted}", hint=f"format={wanted!r}")
+        if not file.asked and (own is None or (wanted is not None and own != wanted)):
+            return False
+        refuse_compressed(file.path)
+        return True
+
+    @property
+    def _survey(self) -> Survey | None:
+        """The first file, and the values of Hive columns beside the way to it. None is not remembered."""
+        self._surveyed = self._surveyed or self._look()
+        return self._surveyed
+
+    def _look(self) -> Survey | None:
+        seen: dict[str, list[str | None]] = {}
+
+        def note(siblings: Sequence[Values]) -> list[bool]:
+            for values in siblings:
+                for name, value in values.items():
+                    seen.setdefault(name, []).append(value)
+            return _all(siblings)
+
+        for file in self._files(note):
+            return self._store_of(file.path), file, seen
+        return None
+
+    @property
+    def _first(self) -> Survey:
+        found = self._survey
+        if found is None:
+            shown = ", ".join("/".join((base, *parts)) for _, base, parts in self._places)
+            raise UserError(f"there are no files in {shown}", hint="schema=… and format=… say what will be there")
+        return found
+
+
+def _place(path: str | os.PathLike[str], filesystem: fs.FileSystem | None) -> tuple[Store, str, tuple[str, ...]]:
+    store, found = locate(path, filesystem)
+    if isinstance(store, LocalStore) and Path(found).exists():  # a name may hold a bracket
+        return store, found, ()
+    return store, *split_glob(found)
+
+
+def _all(siblings: Sequence[Values]) -> list[bool]:
+    return [True] * len(siblings)

@@ -1,0 +1,37 @@
+"""Formats by the end of a file's name."""
+
+from __future__ import annotations
+
+from sparkfusion.errors import UserError
+
+_ENDINGS = {
+    "parquet": (".parquet", ".parq", ".pq"),
+    "csv": (".csv",),
+    "json": (".json", ".jsonl", ".ndjson"),
+    "arrow": (".arrow", ".ipc", ".feather"),
+    "avro": (".avro",),
+}
+_COMPRESSIONS = (".gz", ".gzip", ".bz2", ".xz", ".zst", ".zstd", ".lz4", ".sz", ".snappy", ".br", ".zip")
+
+
+def format_of(name: str) -> str | None:
+    """The format that a name ends with; also if it is compressed.
+
+    >>> format_of("a.parquet"), format_of("a.csv.gz"), format_of("README")
+    ('parquet', 'csv', None)
+    """
+    plain = _uncompressed(name.lower())
+    return next((format for format, endings in _ENDINGS.items() if plain.endswith(endings)), None)
+
+
+def refuse_compressed(path: str) -> None:
+    """DataFusion scans plain files: how one is compressed does not survive the way to the workers."""
+    if _uncompressed(path.lower()) != path.lower():
+        raise UserError(
+            f"{path!r} is compressed as a whole, which a feed of files cannot scan",
+            hint="unpack it, use Parquet, or read it with Items(paths, reader=…)",
+        )
+
+
+def _uncompressed(name: str) -> str:
+    return next((name[: -len(each)] for each in _COMPRESSIONS if name.endswith(each)), name)

@@ -1,0 +1,160 @@
+"""HttpPages: the pages of an HTTP API that answers with JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
+
+import pyarrow as pa
+
+from sparkfusion.errors import QueryCancelledError, UserError
+from sparkfusion.feed.provider import FeedContext, ReaderContext, WorkUnitFeedProvider
+from sparkfusion.feed.ready.http_client import HttpClient, Page, origin, sleep
+from sparkfusion.feed.ready.json_rows import batch_of, parse, rows_of
+from sparkfusion.feed.ready.paging import Cursor, Linked, LinkHeader, Next, Numbered, following
+from sparkfusion.feed.ready.secrets import shown_url
+from sparkfusion.feed.units import WorkUnit
+
+
+@dataclass(frozen=True)
+class PageReader:
+    """Makes rows of a page, on a worker: of its body, or of its number, which is fetched then.
+
+    URL and headers may hold keys, so they are here and not in the units, which errors show.
+    """
+
+    url: str = field(repr=False)
+    parameter: str
+    rows: str | None
+    client: HttpClient
+
+    def __call__(self, unit: WorkUnit, context: ReaderContext) -> pa.RecordBatch:
+        shown, body = shown_url(self.url), unit.payload
+        if not isinstance(body, bytes):
+            url = with_parameter(self.url, self.parameter, str(body))
+            body = self.client.fetch(url, context.headers, sleep).body
+        found = rows_of(parse(body, shown), self.rows, shown)
+        wanted = [name for name in context.schema.names if name in context.projection]
+        schema = pa.schema([context.schema.field(name) for name in wanted or context.schema.names[:1]])
+        return batch_of(found, schema)
+
+
+class HttpPages(WorkUnitFeedProvider):
+    """Rows of an HTTP API that gives them in pages.
+
+    Numbered pages whose count is known are fetched by the workers, each its own. Where only a page tells which one
+    follows, or whether one follows at all, the coordinator fetches them one after the other, and workers get
+    the bodies.
+
+    Args:
+        url: of the first page.
+        schema: of the rows. Keys that a row lacks are NULL, others are left out.
+        next: how pages follow: `LinkHeader`, `NextLink`, `Cursor`, `PageNumber` or `Offset`.
+        rows: path of keys to the list of rows in a page, such as "data.items"; None if the page is that list.
+        params: parameters of every request. Their values are not shown in errors.
+        headers: of every request, besides those of `register_feed`. They are not sent to other hosts.
+        timeout: seconds without an answer. `retries`: tries after the first, with growing pauses, or those that the
+            server asks for, up to `longest_wait` seconds.
+    """
+
+    format: str | None = None
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        schema: pa.Schema,
+        next: Next | None = None,
+        rows: str | None = None,
+        params: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float = 30.0,
+        retries: int = 5,
+        longest_wait: float = 300.0,
+    ) -> None:
+        self.schema = schema
+        self._next: Next = next if next is not None else LinkHeader()
+        self._url = url
+        for name, value in (params or {}).items():
+            self._url = with_parameter(self._url, name, str(value))
+        if urlsplit(self._url).scheme not in ("http", "https") or not urlsplit(self._url).hostname:
+            raise UserError(f"{shown_url(self._url)!r} is no http URL")
+        if urlsplit(self._url).username is not None:
+            raise UserError(f"{shown_url(self._url)!r} names a user: put that into headers={{'Authorization': …}}")
+        if retries < 0 or timeout <= 0:
+            raise UserError(f"retries={retries!r} must be a number from 0, timeout={timeout!r} more than 0")
+        self._rows = rows
+        self._client = HttpClient(timeout, retries, longest_wait, dict(headers or {}))
+        self.reader = PageReader(self._url, getattr(self._next, "parameter", ""), rows, self._client)
+
+    def feed(self, partition: int | None, context: FeedContext) -> Iterator[WorkUnit]:
+        try:
+            if isinstance(self._next, Numbered):
+                yield from self._numbered(self._next, context)
+            else:
+                yield from self._linked(self._next, context)
+        except QueryCancelledError:
+            return
+
+    def _numbered(self, next: Numbered, context: FeedContext) -> Iterator[WorkUnit]:
+        begin, shown = 0, shown_url(self._url)
+        if next.is_told_by_first_page:
+            page = self._fetch(self._page_url(next, 0), context)
+            begin, pages = 1, next.count(parse(page.body, shown))
+            yield WorkUnit(page.body)
+        else:
+            pages = next.count(None)
+        if pages is not None:
+            yield from (WorkUnit(next.number(index)) for index in range(begin, pages))
+            return
+        for index in count():
+            page = self._fetch(self._page_url(next, index), context)
+            if context.stopped or not rows_of(parse(page.body, shown), self._rows, shown):
+                return
+            yield WorkUnit(page.body)
+
+    def _linked(self, next: Linked, context: FeedContext) -> Iterator[WorkUnit]:
+        url, seen = self._url, set[str]()
+        while not context.stopped:
+            if url in seen:
+                raise UserError(f"the pages of {shown_url(self._url)} lead in a circle, to {shown_url(url)}")
+            seen.add(url)
+            page = self._fetch(url, context)
+            yield WorkUnit(page.body)
+            found = following(next, parse(page.body, shown_url(url)), page.headers)
+            if found is None:
+                return
+            url = self._followed(next, url, found)
+
+    def _followed(self, next: Linked, url: str, found: str) -> str:
+        if isinstance(next, Cursor):
+            return with_parameter(self._url, next.parameter, found)
+        made = urljoin(url, found)
+        if origin(made) != origin(self._url):
+            raise UserError(f"the pages of {shown_url(self._url)} lead to another host, {origin(made)[1]}")
+        return made
+
+    def _page_url(self, next: Numbered, index: int) -> str:
+        return with_parameter(self._url, next.parameter, str(next.number(index)))
+
+    def _fetch(self, url: str, context: FeedContext) -> Page:
+        def wait(seconds: float) -> bool:
+            context.count("retries")
+            return context.wait(seconds)
+
+        context.count("pages")
+        return self._client.fetch(url, context.headers, wait)
+
+
+def with_parameter(url: str, name: str, value: str) -> str:
+    """The URL with that parameter, instead of one of that name.
+
+    >>> with_parameter("https://a.example/x?page=1&n=2", "page", "a b")
+    'https://a.example/x?n=2&page=a+b'
+    """
+    parts = urlsplit(url)
+    pairs = [(key, old) for key, old in parse_qsl(parts.query, keep_blank_values=True) if key != name]
+    return parts._replace(query=urlencode([*pairs, (name, value)])).geturl()

@@ -1,0 +1,117 @@
+"""IcebergFiles: the files of one snapshot of an Iceberg table."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from sparkfusion.errors import SparkfusionError, UserError, first_words
+from sparkfusion.feed.provider import FeedContext, Reader, WorkUnitFeedProvider
+from sparkfusion.feed.ready.bounds import comparisons
+from sparkfusion.feed.ready.extras import needed
+from sparkfusion.feed.ready.iceberg_schema import check_readable_by_name
+from sparkfusion.feed.ready.types import plain_schema
+from sparkfusion.feed.units import FileUnit
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table
+
+_COMPARED = {"int": int, "long": int, "date": datetime.date, "string": str}
+_S3 = re.compile(r"s3[an]://")
+
+
+class IcebergFiles(WorkUnitFeedProvider):
+    """The files of an Iceberg table, as it is when this is made. Iceberg's planning leaves out files that conditions on
+    integers, dates and strings rule out.
+
+    Refused, because DataFusion's own scan would read them wrongly: files with deletes, other formats than Parquet, and
+    tables whose columns were renamed, changed or added again. Needs the extra `iceberg`.
+
+    Args:
+        table: a pyiceberg `Table`, or a catalog (or its name) and the table's name in it.
+        snapshot_id: an older snapshot than the current one.
+    """
+
+    format = "parquet"
+    reader: Reader | None = None
+
+    def __init__(self, table: Table | tuple[Catalog | str, str], *, snapshot_id: int | None = None) -> None:
+        needed("pyiceberg.table", "iceberg")
+        self._table = table if not isinstance(table, tuple) else _loaded(*table)
+        self._name = ".".join(self._table.name())
+        found = self._table.snapshot_by_id(snapshot_id) if snapshot_id is not None else self._table.current_snapshot()
+        if snapshot_id is not None and found is None:
+            raise UserError(f"Iceberg table {self._name} has no snapshot {snapshot_id}")
+        self._snapshot = found
+        own = found.schema_id if found is not None and snapshot_id is not None else None
+        self._columns = self._table.schema() if own is None else self._table.schemas()[own]
+        check_readable_by_name(self._table, self._columns, self._name)
+        said = found.summary.additional_properties if found is not None and found.summary is not None else {}
+        self.bytes = int(said["total-files-size"]) if "total-files-size" in said else None
+        self.rows = int(said["total-records"]) if "total-records" in said else None
+
+    def schema(self) -> pa.Schema:
+        return plain_schema(self._columns.as_arrow())
+
+    def feed(self, partition: int | None, context: FeedContext) -> Iterator[FileUnit]:
+        if self._snapshot is None:
+            return
+        for task in self._plan(context):
+            if context.stopped:
+                return
+            file = task.file
+            if task.delete_files:
+                raise self._refusal("it has rows that are deleted by delete files; compact it first")
+            if file.file_format.name != "PARQUET":
+                raise self._refusal(f"it has files of the format {file.file_format.name}")
+            yield FileUnit(_unit_path(file.file_path), file.file_size_in_bytes)
+
+    def _plan(self, context: FeedContext) -> Iterator[Any]:
+        assert self._snapshot is not None
+        try:
+            scan = self._table.scan(row_filter=self._condition(context), snapshot_id=self._snapshot.snapshot_id)
+            yield from scan.plan_files()
+        except SparkfusionError:
+            raise
+        except Exception as error:
+            raise self._refusal(first_words(error)) from error
+
+    def _condition(self, context: FeedContext) -> Any:
+        from pyiceberg import expressions
+
+        made = {
+            "=": expressions.EqualTo,
+            "!=": expressions.NotEqualTo,
+            "<": expressions.LessThan,
+            "<=": expressions.LessThanOrEqual,
+            ">": expressions.GreaterThan,
+            ">=": expressions.GreaterThanOrEqual,
+        }
+        columns = [field.name for field in self._columns.fields if str(field.field_type) in _COMPARED]
+        found: Any = expressions.AlwaysTrue()
+        for column, operator, value in comparisons(context.filters, columns, set(_COMPARED.values())):
+            if operator in made:
+                found = expressions.And(found, made[operator](column, value))
+        return found
+
+    def _refusal(self, reason: str) -> UserError:
+        return UserError(f"Iceberg table {self._name} cannot be read as plain files: {reason}")
+
+
+def _loaded(catalog: Catalog | str, name: str) -> Table:
+    from pyiceberg.catalog import load_catalog
+
+    try:
+        return (load_catalog(catalog) if isinstance(catalog, str) else catalog).load_table(name)
+    except Exception as error:
+        raise UserError(f"cannot load the Iceberg table {name!r}: {first_words(error)}") from error
+
+
+def _unit_path(path: str) -> str:
+    """Iceberg's paths are not encoded like URLs, whatever they look like."""
+    return path.removeprefix("file://") if path.startswith("file://") else _S3.sub("s3://", path)

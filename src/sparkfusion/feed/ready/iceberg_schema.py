@@ -1,0 +1,66 @@
+"""Whether reading an Iceberg table's files by the names of columns, not by their ids, gives the right columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sparkfusion.errors import UserError
+
+if TYPE_CHECKING:
+    from pyiceberg.schema import Schema
+    from pyiceberg.table import Table
+
+_IMPORTED = "schema.name-mapping.default"
+
+
+def check_readable_by_name(table: Table, schema: Schema, name: str) -> None:
+    """A `UserError` unless that is proven: every schema the table ever had is known, and since then columns were
+    only added or dropped for good."""
+    known = sorted(each.schema_id for each in table.metadata.schemas)
+    if known != list(range(known[-1] + 1)):
+        raise _refusal(name, "its old schemas are forgotten, so columns may have been renamed")
+    now = _columns(schema)
+    ids = {id: path for path, (id, _) in now.items()}
+    for old in table.metadata.schemas:
+        for path, (id, type) in _columns(old).items():
+            if ids.get(id, path) != path:
+                raise _refusal(name, f"column {path!r} was renamed to {ids[id]!r}")
+            if path in now and now[path][0] != id:
+                raise _refusal(name, f"column {path!r} was dropped and added again")
+            if path in now and now[path][1] != type:
+                raise _refusal(name, f"column {path!r} was {type} and is {now[path][1]}")
+    for path, field_id in ((path, id) for path, (id, _) in now.items()):
+        if schema.find_field(field_id).initial_default is not None:
+            raise _refusal(name, f"column {path!r} has a default for rows that are older than it")
+    if _IMPORTED in table.properties:
+        _check_imported(table, name, set(now))
+
+
+def _check_imported(table: Table, name: str, columns: set[str]) -> None:
+    """Files of others have no ids of columns, and may lack those that their directories tell."""
+    from pyiceberg.transforms import IdentityTransform
+
+    if any(isinstance(field.transform, IdentityTransform) for spec in table.specs().values() for field in spec.fields):
+        raise _refusal(name, "it has imported files and partitions, whose values these files may lack")
+    mapping = table.name_mapping()
+    for field in mapping if mapping is not None else ():
+        if len(field.names) > 1 or not set(field.names) <= columns:
+            raise _refusal(name, f"imported files have {' or '.join(field.names)} for one of its columns")
+
+
+def _columns(schema: Schema) -> dict[str, tuple[int, str]]:
+    """Id and type of each column, also of those inside others, whose own type says nothing new."""
+    found = {}
+    for id in schema.field_ids:
+        field = schema.find_field(id)
+        type = str(field.field_type) if field.field_type.is_primitive else type_name(field.field_type)
+        found[schema.find_column_name(id) or ""] = (id, type)
+    return found
+
+
+def type_name(type: object) -> str:
+    return type.__class__.__name__
+
+
+def _refusal(name: str, reason: str) -> UserError:
+    return UserError(f"Iceberg table {name} cannot be read as plain files: {reason}")

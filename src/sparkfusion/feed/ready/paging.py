@@ -1,0 +1,127 @@
+"""How the pages of an HTTP API follow each other."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from email.message import Message
+from typing import Any
+
+from sparkfusion.errors import UserError
+from sparkfusion.feed.ready.json_rows import at_path
+
+_LINK = re.compile(r'<([^>]*)>((?:\s*;\s*[^\s=;,]+\s*=\s*(?:"[^"]*"|[^\s;,"]+))*)')
+_REL = re.compile(r';\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,"]+))', re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class LinkHeader:
+    """The URL of the next page is in the header `Link: <…>; rel="next"`."""
+
+
+@dataclass(frozen=True)
+class NextLink:
+    """The URL of the next page is in the body, at a path of keys such as "paging.next"."""
+
+    path: str
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """The body holds, at a path of keys, what the parameter of that name has to be for the next page."""
+
+    path: str
+    parameter: str = "cursor"
+
+
+@dataclass(frozen=True)
+class PageNumber:
+    """Pages are numbered.
+
+    Attributes:
+        pages: how many there are, or a path of keys to that number in the first page. Then workers fetch the pages.
+            If it is not given, the coordinator fetches them, until one is empty.
+    """
+
+    parameter: str = "page"
+    first: int = 1
+    pages: int | str | None = None
+
+    @property
+    def is_told_by_first_page(self) -> bool:
+        return isinstance(self.pages, str)
+
+    def number(self, index: int) -> int:
+        return self.first + index
+
+    def count(self, document: Any) -> int | None:
+        return _total(self.pages, document)
+
+
+@dataclass(frozen=True)
+class Offset:
+    """Pages begin at a row's number.
+
+    Attributes:
+        step: rows of a page; put the API's own parameter for that among `params`.
+        total: how many rows there are, or a path of keys to that number, like `PageNumber.pages`.
+    """
+
+    step: int
+    parameter: str = "offset"
+    first: int = 0
+    total: int | str | None = None
+
+    def __post_init__(self) -> None:
+        if self.step < 1:
+            raise UserError(f"an offset's step is {self.step!r}, not a number from 1")
+
+    @property
+    def is_told_by_first_page(self) -> bool:
+        return isinstance(self.total, str)
+
+    def number(self, index: int) -> int:
+        return self.first + index * self.step
+
+    def count(self, document: Any) -> int | None:
+        rows = _total(self.total, document)
+        return None if rows is None else max(0, -(-(rows - self.first) // self.step))
+
+
+Numbered = PageNumber | Offset
+Linked = LinkHeader | NextLink | Cursor
+Next = Numbered | Linked
+
+
+def following(next: Linked, document: Any, headers: Message) -> str | None:
+    """The next page's URL, or cursor; None after the last page."""
+    if isinstance(next, LinkHeader):
+        return linked(headers.get_all("Link", []))
+    found = at_path(document, next.path)
+    if found is None or found in ("", False):
+        return None
+    if isinstance(found, bool) or not isinstance(found, str | int):
+        raise UserError(f"what is at {next.path!r} leads to no next page: it is a {type(found).__name__}")
+    return str(found)
+
+
+def linked(headers: list[str]) -> str | None:
+    """The URL with rel="next".
+
+    >>> linked(['<https://a.example/?p=1,2>; rel="prev", </x?p=3>; title="a, b"; rel="next last"'])
+    '/x?p=3'
+    """
+    for url, parameters in _LINK.findall(", ".join(headers)):
+        for quoted, bare in _REL.findall(parameters):
+            if "next" in (quoted or bare).lower().split():
+                return str(url)
+    return None
+
+
+def _total(given: int | str | None, document: Any) -> int | None:
+    if not isinstance(given, str):
+        return given
+    found = at_path(document, given)
+    if isinstance(found, bool) or not isinstance(found, int):
+        raise UserError(f"the first page has no number at {given!r}")
+    return found

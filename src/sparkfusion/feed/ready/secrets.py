@@ -1,0 +1,34 @@
+"""URLs for people: names of places, without the keys, passwords and parameters that may stand in them."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+_HIDDEN = "***"
+
+
+def shown_url(url: str) -> str:
+    """The URL for messages: of its parameters only the names, of a user with a password nothing.
+
+    >>> shown_url("https://me:hush@api.example/items?token=abc&page=2")
+    'https://***@api.example/items?token=***&page=***'
+    """
+    parts = urlsplit(url, allow_fragments=False)
+    user, _, host = parts.netloc.rpartition("@")
+    netloc = f"{_HIDDEN}@{host}" if ":" in user else parts.netloc
+    query = "&".join(f"{piece.partition('=')[0]}={_HIDDEN}" for piece in parts.query.split("&") if piece)
+    return parts._replace(netloc=netloc, query=query).geturl()
+
+
+def without_secrets(text: str, url: str) -> str:
+    """Somebody else's words about a URL, which may quote it, or parts of it."""
+    parts = urlsplit(url, allow_fragments=False)
+    user = parts.netloc.rpartition("@")[0]
+    secrets = {value for _, value in parse_qsl(parts.query, keep_blank_values=True)}
+    secrets |= {piece.partition("=")[2] for piece in parts.query.split("&")}
+    if ":" in user:
+        secrets |= {user, unquote(user), *user.split(":"), *map(unquote, user.split(":"))}
+    text = text.replace(url, shown_url(url))
+    for secret in sorted((each for each in secrets if len(each) > 3), key=len, reverse=True):
+        text = text.replace(secret, _HIDDEN)
+    return text

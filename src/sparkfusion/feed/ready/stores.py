@@ -1,0 +1,180 @@
+"""Stores of files: this machine's directories, and what Arrow's file systems reach. They list and open; no more."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+from pyarrow import fs
+
+from sparkfusion.errors import ExternalError, UserError, classify, first_words
+from sparkfusion.feed.ready.secrets import shown_url, without_secrets
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_SCHEMES = {"s3": "s3", "gcs": "gs", "abfs": "abfs"}
+_NOT_IN_URLS = re.compile(r"[?#]")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file or directory in a listing. `path` is what units carry; `modified` is in seconds, 0 if nobody knows."""
+
+    path: str
+    name: str
+    is_directory: bool
+    size: int = 0
+    modified: float = 0.0
+
+
+class Store(Protocol):
+    """Paths that go in and come out are those of units. Any thread may call anything."""
+
+    def list(self, directory: str) -> Iterator[Entry]:
+        """What is in a directory, as it is found. `FileNotFoundError` if there is no such directory."""
+        ...
+
+    def entry(self, path: str) -> Entry | None:
+        """What is at a path; None if there is nothing."""
+        ...
+
+    def open(self, path: str) -> Any:
+        """An Arrow file, for reading at any place."""
+        ...
+
+
+class LocalStore:
+    """Directories of this machine."""
+
+    def list(self, directory: str) -> Iterator[Entry]:
+        with os.scandir(directory) as found:
+            for each in found:
+                try:
+                    status = each.stat()
+                except FileNotFoundError:  # removed meanwhile, or a link to nowhere
+                    continue
+                if stat.S_ISDIR(status.st_mode) and each.is_symlink():
+                    _check_no_loop(each.path)
+                made = _local_entry(each.path, status)
+                if made is not None:
+                    yield made
+
+    def entry(self, path: str) -> Entry | None:
+        try:
+            return _local_entry(path, Path(path).stat())
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def open(self, path: str) -> Any:
+        return pa.OSFile(path, "rb")
+
+
+class ArrowStore:
+    """A file system of Arrow's, whose paths begin with `root` where URLs begin with `base`."""
+
+    def __init__(self, filesystem: fs.FileSystem, base: str, root: str) -> None:
+        self._filesystem = filesystem
+        self._base = base
+        self._root = root
+
+    def list(self, directory: str) -> Iterator[Entry]:
+        with _naming(directory, "list"):
+            found = self._filesystem.get_file_info(fs.FileSelector(self._inner(directory), recursive=False))
+        for info in found:
+            yield self._entry(f"{directory.rstrip('/')}/{info.base_name}", info)
+
+    def entry(self, path: str) -> Entry | None:
+        with _naming(path, "find"):
+            info = self._filesystem.get_file_info(self._inner(path))
+        return self._entry(path, info) if info.type in (fs.FileType.File, fs.FileType.Directory) else None
+
+    def open(self, path: str) -> Any:
+        with _naming(path, "open"):
+            return self._filesystem.open_input_file(self._inner(path))
+
+    def _inner(self, path: str) -> str:
+        below = path.removeprefix(self._base).strip("/")
+        return f"{self._root}/{below}" if below else self._root or "/"
+
+    def _entry(self, path: str, info: Any) -> Entry:
+        if _NOT_IN_URLS.search(path):
+            raise UserError(f"{path!r} cannot be read: a URL with '?' or '#' in a name means something else")
+        modified = info.mtime_ns / 1e9 if info.mtime_ns is not None else 0.0
+        directory = info.type == fs.FileType.Directory
+        return Entry(path, info.base_name, directory, info.size or 0, modified)
+
+
+def locate(path: str | os.PathLike[str], filesystem: fs.FileSystem | None = None) -> tuple[Store, str]:
+    """The store that a path or URL leads to, and the path as units carry it: absolute, and without secrets."""
+    text = os.fspath(path)
+    if not text:
+        raise UserError("a path is empty")
+    if text.lower().startswith("file://"):
+        return LocalStore(), unquote(urlsplit(text).path)
+    if _URL.match(text):
+        return _remote(text, filesystem)
+    while isinstance(filesystem, fs.SubTreeFileSystem):
+        text = f"{filesystem.base_path.rstrip('/')}/{text.lstrip('/')}"
+        filesystem = filesystem.base_fs
+    if filesystem is None or isinstance(filesystem, fs.LocalFileSystem):
+        return LocalStore(), str(Path(text).absolute())
+    scheme = _SCHEMES.get(filesystem.type_name)
+    if scheme is None:
+        raise UserError(
+            f"{text!r} in a file system of type {filesystem.type_name!r}: DataFusion needs a URL",
+            hint="give the whole URL, with the scheme that its object store is registered for",
+        )
+    return _remote(f"{scheme}://{text.lstrip('/')}", filesystem)
+
+
+def open_path(path: str) -> Any:
+    """Open the file of any unit."""
+    store, place = locate(path)
+    return store.open(place)
+
+
+def _remote(url: str, filesystem: fs.FileSystem | None) -> tuple[Store, str]:
+    scheme, _, rest = url.partition("://")
+    rest, _, query = rest.partition("?")
+    netloc, _, path = rest.partition("/")
+    user, at, host = netloc.rpartition("@")
+    base = f"{scheme}://{host if ':' in user else f'{user}{at}{host}'}"
+    if filesystem is None:
+        with _naming(url, "open"):
+            filesystem, root = fs.FileSystem.from_uri(f"{scheme}://{netloc}/" + (f"?{query}" if query else ""))
+    else:
+        root = "" if filesystem.type_name == "hdfs" else host
+    return ArrowStore(filesystem, base, root.rstrip("/")), f"{base}/{path}".rstrip("/")
+
+
+def _local_entry(path: str, status: os.stat_result) -> Entry | None:
+    directory = stat.S_ISDIR(status.st_mode)
+    if not directory and not stat.S_ISREG(status.st_mode):
+        return None
+    return Entry(path, Path(path).name, directory, status.st_size, status.st_mtime)
+
+
+def _check_no_loop(link: str) -> None:
+    above, target = Path(link).parent.resolve(), Path(link).resolve()
+    if target == above or target in above.parents:
+        raise UserError(f"{link!r} is a link to a directory above it: its files would be read again and again")
+
+
+@contextmanager
+def _naming(url: str, doing: str) -> Iterator[None]:
+    """Errors of a file system with the URL, but without its secrets. That something is missing stays as it is."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileNotFoundError(shown_url(url)) from None
+    except (OSError, ValueError, pa.ArrowException) as error:
+        kind = UserError if isinstance(error, ValueError | PermissionError) else type(classify(error))
+        kind = kind if issubclass(kind, UserError) else ExternalError
+        raise kind(f"cannot {doing} {shown_url(url)}: {without_secrets(first_words(error), url)}") from None
