@@ -48,6 +48,7 @@ class FrameBuffer:
         """Every frame in order; the buffer is empty afterwards."""
         if self._writer is not None:
             self._writer.close()
+            self._file.flush()
             with pa.OSFile(self._file.name) as source, pa.ipc.open_stream(source) as reader:
                 yield from reader
         yield from self._frames

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from sparkfusion.errors import QueryCancelledError, SparkfusionError, UserError, first_words
+from sparkfusion.errors import InternalError, QueryCancelledError, SparkfusionError, UserError, first_words
 from sparkfusion.feed.feed import WorkUnitFeed
 from sparkfusion.feed.lanes import Found, Lane, pull, start_thread
 from sparkfusion.feed.ledger import Grant, Ledger
@@ -156,6 +156,8 @@ class Dispatcher:
         deadline = None if patience is None else time.monotonic() + patience
         try:
             with self._changed:
+                if task < 0 or not 0 <= offset <= self._ledger.length(task):
+                    raise InternalError(f"task {task} asks for units at {offset}, which is ahead of what it was given")
                 self._ledger.acknowledge(task, offset)
                 began = time.perf_counter()
                 try:

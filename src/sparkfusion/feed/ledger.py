@@ -50,6 +50,9 @@ class Ledger:
         grants = self._page(task).grants
         return grants[offset] if offset < len(grants) else None
 
+    def length(self, task: int) -> int:
+        return len(self._page(task).grants)
+
     def append(self, task: int, grant: Grant) -> None:
         self._page(task).grants.append(grant)
         self.given += grant.units

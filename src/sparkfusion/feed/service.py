@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import flight
 
-from sparkfusion.errors import QueryCancelledError, SparkfusionError
+from sparkfusion.errors import InternalError, QueryCancelledError, SparkfusionError
 from sparkfusion.feed.address import (
     END,
     ENOUGH,
@@ -117,6 +117,8 @@ def _taken(book: FeedBook, request: dict[str, Any]) -> bytes:
         answer = dispatcher.take(
             int(request["task"]), int(request["offset"]), host=str(request["host"]), patience=POLL_SECONDS
         )
+    except InternalError as error:
+        raise flight.FlightServerError(error.message) from None
     except SparkfusionError as error:
         return _failure(error)
     if isinstance(answer, Answer):
