@@ -13,6 +13,8 @@ from sparkfusion.feed.provider import FeedContext
 from sparkfusion.ids import QueryId
 from sparkfusion.plan.feeds import FeedId
 
+_FIRST_PATIENCE_SECONDS = 0.1
+_PATIENCE_SECONDS = 1.0
 _log = logging.getLogger("sparkfusion")
 
 
@@ -70,7 +72,7 @@ class FeedBook:
                 return
             self._closed = True
         for dispatcher in self._dispatchers.values():
-            dispatcher.join()
+            dispatcher.join(_FIRST_PATIENCE_SECONDS)
         providers = {id(each.source.inner()): each for each in self.declared.values()}
         for each in providers.values():
             close = getattr(each.source.inner(), "close", None)
@@ -79,6 +81,8 @@ class FeedBook:
                     close()
             except Exception:
                 _log.exception("closing the feed of table %r failed", each.table)
+        for dispatcher in self._dispatchers.values():  # `close` may have woken what blocked
+            dispatcher.join(_PATIENCE_SECONDS)
 
 
 class TaskUnits:

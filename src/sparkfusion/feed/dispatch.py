@@ -16,7 +16,6 @@ from sparkfusion.feed.provider import FeedContext
 from sparkfusion.feed.units import FileUnit, WorkUnit, encode_unit
 
 MOST_UNITS_AT_ONCE = 1000
-_CLOSE_PATIENCE_SECONDS = 1.0
 
 
 class FeedError(UserError):
@@ -120,9 +119,9 @@ class Dispatcher:
             self._stopped = True
             self._changed.notify_all()
 
-    def join(self) -> None:
+    def join(self, seconds: float) -> None:
         """After `stop`: wait a moment for the provider's threads. One that blocks is left alone."""
-        deadline = time.monotonic() + _CLOSE_PATIENCE_SECONDS
+        deadline = time.monotonic() + seconds
         for thread in list(self._threads):
             if thread is not threading.current_thread():
                 thread.join(max(0.0, deadline - time.monotonic()))

@@ -27,7 +27,7 @@ from sparkfusion.worker.measure import operator_metrics, sum_operators
 from sparkfusion.worker.session import task_context
 from sparkfusion.worker.task import OperatorMetrics, TaskReport, TaskSpec
 from sparkfusion.worker.unit_rows import row_chunks, unit_directory
-from sparkfusion.worker.units import Chunk, FeedEnd, FeedInput, file_chunks
+from sparkfusion.worker.units import LOCAL_STORE, Chunk, FeedEnd, FeedInput, file_chunks
 
 PrepareContext = Callable[[SessionContext], None]
 
@@ -94,7 +94,8 @@ class _Run:
         self._execute(self._plan, self._sink)
 
     def by_units(self, feed: FeedInput, end: FeedEnd) -> None:
-        """Take units until there are no more, or the rows are enough."""
+        """Take units until there are no more, or the rows are enough. Without any, the plan runs over nothing: some
+        aggregates have a row for that."""
         enough = row_limit(self._plan)
         remote = WorkUnitFeed.remote(str(feed.feed), end.units, trust_python=self._spec.trust_python)
         with unit_directory(self._spec.spill_directory) as directory:
@@ -113,6 +114,8 @@ class _Run:
                     return
                 if self._cancel.cancelled:
                     raise asyncio.CancelledError
+        if not self.operators:
+            self._execute(bind_feed(self._plan, [], LOCAL_STORE), self._sink)
 
     def _chunks(self, units: Iterable[WorkUnit], feed: FeedInput, end: FeedEnd, directory: Path) -> Iterator[Chunk]:
         if feed.files:
