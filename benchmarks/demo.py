@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import sparkfusion
@@ -31,6 +31,7 @@ def main() -> None:
             for number in QUERIES:
                 show_query(session, number)
             show_streaming(session)
+            show_feed(session, Path(directory) / "orders")
         show_spark(directory)
 
 
@@ -55,6 +56,34 @@ def show_streaming(session: sparkfusion.Session) -> None:
         print(f"first {first.num_rows:,} rows after {(time.perf_counter() - started) * 1e3:.0f} ms")
         rest = sum(batch.num_rows for batch in rows)
     print(f"all {first.num_rows + rest:,} rows after {(time.perf_counter() - started) * 1e3:.0f} ms")
+
+
+class SlowListing(sparkfusion.WorkUnitFeedProvider):
+    """Files that are found one after the other, with a wait before each."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self.ended = 0.0
+
+    def feed(self, partition: int | None, context: sparkfusion.FeedContext) -> Iterator[sparkfusion.FileUnit]:
+        for path in sorted(self._directory.iterdir()):
+            context.wait(0.3)
+            yield sparkfusion.FileUnit(str(path), path.stat().st_size)
+        self.ended = time.perf_counter()
+
+
+def show_feed(session: sparkfusion.Session, directory: Path) -> None:
+    print("\n━━ a table whose files are found while the query runs ━━\n")
+    listing = SlowListing(directory)
+    session.register_feed("found", listing, schema=session.table("orders").schema(), format="parquet")
+    started = time.perf_counter()
+    with session.sql("select o_orderkey from found where o_totalprice > 100000").stream() as rows:
+        next(rows)
+        print(f"first rows after {(time.perf_counter() - started) * 1e3:.0f} ms", flush=True)
+        for _ in rows:
+            pass
+    print(f"the listing ended after {(listing.ended - started) * 1e3:.0f} ms")
+    print(session.sql("select count(*) from found").explain_text(analyze=True).splitlines()[-1])
 
 
 def show_spark(directory: str) -> None:

@@ -49,9 +49,7 @@ class Pages(sparkfusion.WorkUnitFeedProvider):
             wait(self._seconds)
             yield self._paths[start : start + self._page]
 
-    def feed(
-        self, partition: int | None, context: sparkfusion.FeedContext
-    ) -> Iterator[sparkfusion.FileUnit]:
+    def feed(self, partition: int | None, context: sparkfusion.FeedContext) -> Iterator[sparkfusion.FileUnit]:
         for page in self.pages(context.wait):
             for path in page:
                 yield sparkfusion.FileUnit(path, self._sizes[path])
