@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 
 from sparkfusion.errors import SparkfusionError
 from sparkfusion.feed.declare import FeedDeclaration
 from sparkfusion.feed.dispatch import Answer, Dispatcher, FeedStats
+from sparkfusion.feed.lanes import start_thread
 from sparkfusion.feed.provider import FeedContext
 from sparkfusion.ids import QueryId
 from sparkfusion.plan.feeds import FeedId
@@ -74,15 +76,21 @@ class FeedBook:
         for dispatcher in self._dispatchers.values():
             dispatcher.join(_FIRST_PATIENCE_SECONDS)
         providers = {id(each.source.inner()): each for each in self.declared.values()}
-        for each in providers.values():
-            close = getattr(each.source.inner(), "close", None)
-            try:
-                if close is not None:
-                    close()
-            except Exception:
-                _log.exception("closing the feed of table %r failed", each.table)
+        closing = [start_thread(partial(_close, each), f"{each.table}-close") for each in providers.values()]
+        for thread in closing:
+            thread.join(_PATIENCE_SECONDS)
         for dispatcher in self._dispatchers.values():  # `close` may have woken what blocked
             dispatcher.join(_PATIENCE_SECONDS)
+
+
+def _close(declared: FeedDeclaration) -> None:
+    """Close a provider. On a thread of its own: it may block, and the query must end."""
+    close = getattr(declared.source.inner(), "close", None)
+    try:
+        if close is not None:
+            close()
+    except Exception:
+        _log.exception("closing the feed of table %r failed", declared.table)
 
 
 class TaskUnits:

@@ -16,6 +16,7 @@ from sparkfusion.feed.provider import FeedContext
 from sparkfusion.feed.units import FileUnit, WorkUnit, encode_unit
 
 MOST_UNITS_AT_ONCE = 1000
+_MOST_BYTES_AHEAD = 64 * 1024 * 1024
 
 
 class FeedError(UserError):
@@ -85,6 +86,7 @@ class Dispatcher:
         self._ledger = Ledger()
         self._lanes = [Lane(None)] if partitions is None else [Lane(partition) for partition in range(partitions)]
         self._shared = partitions is None
+        self._unread = iter(self._lanes)
         self._lane_of: dict[int, Lane] = {}
         self._error: SparkfusionError | None = None
         self._stopped = self._satisfied = False
@@ -114,10 +116,10 @@ class Dispatcher:
 
     def stop(self) -> None:
         """No more units are wanted; returns at once. Tasks that wait for some hear that the query is over."""
-        self.context.stop()
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
+        self.context.stop()
 
     def join(self, seconds: float) -> None:
         """After `stop`: wait a moment for the provider's threads. One that blocks is left alone."""
@@ -177,6 +179,8 @@ class Dispatcher:
         still, if it is tried again and finds other rows."""
         with self._changed:
             self._satisfied = True
+            if task is not None:
+                self._ledger.acknowledge(task, self._ledger.length(task))
             self._satisfied_by = task if self._satisfied_by is None else self._satisfied_by
             self._changed.notify_all()
 
@@ -220,7 +224,7 @@ class Dispatcher:
             return None if self._lanes[0].exhausted else self._lanes[0]
         lane = self._lane_of.get(task)
         if lane is None or lane.exhausted:
-            lane = next((each for each in self._lanes if not each.started), None)
+            lane = next(self._unread, None)
             if lane is not None:
                 self._lane_of[task] = lane
                 self._begin(lane)
@@ -256,17 +260,20 @@ class Dispatcher:
     def _offer(self, lane: Lane, unit: WorkUnit) -> bool:
         encoded = self._checked(unit)
         with self._changed:
-            self._changed.wait_for(lambda: self._stopped or self._error or len(lane.waiting) < self._ahead)
+            self._changed.wait_for(lambda: self._stopped or self._error or self._has_room(lane))
             if self._stopped or self._error is not None:
                 return False
             if self._first_unit is None:
                 self._first_unit = time.perf_counter() - self._started_at
-            lane.waiting.append(Found(encoded, unit.weight, unit.hosts))
+            lane.add(Found(encoded, unit.weight, unit.hosts))
             self._found += 1
             self._most_waiting = max(self._most_waiting, len(lane.waiting))
             self._changed.notify_all()
         self._on_change()
         return True
+
+    def _has_room(self, lane: Lane) -> bool:
+        return len(lane.waiting) < self._ahead and lane.bytes < _MOST_BYTES_AHEAD
 
     def _checked(self, unit: object) -> str:
         if not isinstance(unit, WorkUnit) or (self._files and not isinstance(unit, FileUnit)):

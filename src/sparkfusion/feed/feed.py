@@ -6,11 +6,13 @@ import asyncio
 import threading
 import uuid
 from collections.abc import AsyncIterable, AsyncIterator, Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 from sparkfusion.errors import UserError
 from sparkfusion.feed.provider import FeedContext, ScanRequest, Units, WorkUnitFeedProvider
 from sparkfusion.feed.units import WorkUnit, unpack
+
+_END = object()
 
 
 class UnitSource(Protocol):
@@ -40,7 +42,8 @@ class WorkUnitFeed:
 
     def __init__(self, provider: WorkUnitFeedProvider) -> None:
         self.id = uuid.uuid4().hex
-        self._provider: WorkUnitFeedProvider | None = provider
+        self._provider: Any = provider
+        self._is_local = True
         self._source: UnitSource | None = None
         self._trust_python = True
         self._lock = threading.Lock()
@@ -52,6 +55,7 @@ class WorkUnitFeed:
         made = cls.__new__(cls)
         made.id = id
         made._provider = None
+        made._is_local = False
         made._source = source
         made._trust_python = trust_python
         made._lock = threading.Lock()
@@ -63,16 +67,17 @@ class WorkUnitFeed:
 
     @property
     def is_local(self) -> bool:
-        return self._provider is not None
+        return self._is_local
 
     def inner(self) -> WorkUnitFeedProvider:
         """The provider, where it lives."""
-        if self._provider is None:
+        if not self.is_local:
             raise UserError(
                 f"the provider of feed {self.id} is not here: it lives on the coordinator only",
                 hint="a worker can read the feed's units, not its provider",
             )
-        return self._provider
+        provider: WorkUnitFeedProvider = self._provider
+        return provider
 
     def open(self, partition: int | None, context: FeedContext) -> Units:
         """Call the provider. Used by the coordinator, once for each scan and partition."""
@@ -88,7 +93,7 @@ class WorkUnitFeed:
             if partition in self._consumed:
                 raise UserError(f"partition {partition} of feed {self.id} is consumed already")
             self._consumed.add(partition)
-        return self._local_batches(partition) if self._provider is not None else self._remote_batches(first)
+        return self._local_batches(partition) if self.is_local else self._remote_batches(first)
 
     def units(self, partition: int | None = None) -> Iterator[WorkUnit]:
         """Every unit of a partition, or of a shared feed. Each can be read once."""
@@ -101,7 +106,7 @@ class WorkUnitFeed:
             if isinstance(units, AsyncIterable):
                 found = aiter(units)
                 with asyncio.Runner() as runner:
-                    while (unit := runner.run(_next(found))) is not None:
+                    while (unit := runner.run(_next(found))) is not _END:
                         yield (unit,)
             else:
                 for unit in units:
@@ -118,5 +123,5 @@ class WorkUnitFeed:
             offset += 1
 
 
-async def _next(units: AsyncIterator[WorkUnit]) -> WorkUnit | None:
-    return await anext(units, None)
+async def _next(units: AsyncIterator[WorkUnit]) -> Any:
+    return await anext(units, _END)

@@ -13,6 +13,8 @@ from typing import Any
 
 from sparkfusion.feed.units import WorkUnit
 
+_MOST_BYTES_AT_ONCE = 16 * 1024 * 1024
+
 Offer = Callable[[WorkUnit], bool]
 """Takes a unit, waiting while there is no room; False if no more are wanted."""
 
@@ -28,10 +30,16 @@ class Found:
 
 @dataclass
 class Lane:
-    """What one call of `feed` has found. Guarded by its dispatcher's lock."""
+    """What one call of `feed` has found. Guarded by its dispatcher's lock.
+
+    Attributes:
+        weight, bytes: of the units that wait.
+    """
 
     partition: int | None
     waiting: deque[Found] = field(default_factory=deque)
+    weight: float = 0.0
+    bytes: int = 0
     started: bool = False
     ended: bool = False
 
@@ -39,34 +47,29 @@ class Lane:
     def exhausted(self) -> bool:
         return self.ended and not self.waiting
 
-    @property
-    def weight(self) -> float:
-        return sum(found.weight for found in self.waiting)
+    def add(self, found: Found) -> None:
+        self.waiting.append(found)
+        self.weight += found.weight
+        self.bytes += len(found.encoded)
 
     def cut(self, share: float, most: int, host: str) -> list[Found]:
         """Take units for one task off the lane: at least one, about `share` of weight, at most `most`.
 
         Units that wish for this host go first, then those that wish for none; a wish never keeps a unit waiting.
         """
-        if not self.waiting:
-            return []
         if any(found.hosts for found in self.waiting):
-            ranked = sorted(self.waiting, key=lambda found: 0 if host in found.hosts else 2 if found.hosts else 1)
-        else:
-            ranked = list(self.waiting) if len(self.waiting) <= most else [self.waiting[i] for i in range(most)]
-        taken = [ranked[0]]
-        total = ranked[0].weight
-        for found in ranked[1:most]:
-            if total + found.weight > share:
+            rank = {id(f): 0 if host in f.hosts else 2 if f.hosts else 1 for f in self.waiting}
+            self.waiting = deque(sorted(self.waiting, key=lambda found: rank[id(found)]))
+        taken: list[Found] = []
+        total, size = 0.0, 0
+        while self.waiting and len(taken) < most:
+            found = self.waiting[0]
+            total, size = total + found.weight, size + len(found.encoded)
+            if taken and (total > share or size > _MOST_BYTES_AT_ONCE):
                 break
-            taken.append(found)
-            total += found.weight
-        if taken == [self.waiting[i] for i in range(len(taken))]:
-            for _ in taken:
-                self.waiting.popleft()
-        else:
-            chosen = {id(found) for found in taken}
-            self.waiting = deque(found for found in self.waiting if id(found) not in chosen)
+            taken.append(self.waiting.popleft())
+            self.weight -= found.weight
+            self.bytes -= len(found.encoded)
         return taken
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +11,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from sparkfusion.feed.units import WorkUnit
+
+_log = logging.getLogger("sparkfusion")
 
 Units = Iterable[WorkUnit] | AsyncIterable[WorkUnit]
 
@@ -135,7 +138,7 @@ class FeedContext:
         return self._stopped.wait(seconds)
 
     def on_stop(self, call: Callable[[], object]) -> None:
-        """Call this when the query needs no more, at once if that is so already; it must return quickly."""
+        """Call this when the query needs no more, at once if that is so already."""
         with self._lock:
             if not self._stopped.is_set():
                 self._on_stop.append(call)
@@ -143,12 +146,20 @@ class FeedContext:
         call()
 
     def stop(self) -> None:
-        """The query needs no more. Called by its coordinator, any number of times."""
+        """The query needs no more. Called by its coordinator, any number of times; does not wait for callbacks."""
         with self._lock:
             self._stopped.set()
             calls, self._on_stop = self._on_stop, []
+        if calls:
+            name = f"sparkfusion-{self.query}-stop-{self.table}"
+            threading.Thread(target=self._tell, args=(calls,), name=name, daemon=True).start()
+
+    def _tell(self, calls: list[Callable[[], object]]) -> None:
         for call in calls:
-            call()
+            try:
+                call()
+            except Exception:
+                _log.exception("a callback of the feed of table %r failed", self.table)
 
     def count(self, name: str, amount: float = 1) -> None:
         """Add to a metric of the provider's own."""

@@ -14,6 +14,7 @@ from typing import Any
 from sparkfusion.errors import UserError
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
+_COMPRESSED_BYTES = 1024 * 1024
 _PLAIN = (str, int, float, bool, type(None))
 
 
@@ -84,13 +85,19 @@ def encode_unit(unit: WorkUnit) -> str:
 
 
 def pack(encoded: Iterable[str]) -> bytes:
-    """Encoded units as compact bytes: a ledger keeps a million of them."""
-    return zlib.compress(f"[{','.join(encoded)}]".encode(), 1)
+    """Encoded units as compact bytes: a ledger keeps a million of them. Large payloads stay as they are."""
+    text = f"[{','.join(encoded)}]".encode()
+    return zlib.compress(text, 1) if len(text) <= _COMPRESSED_BYTES else text
 
 
 def unpack(data: bytes, *, trust_python: bool) -> tuple[WorkUnit, ...]:
     """The units again. Payloads that had to be pickled are refused unless Python objects are trusted (D10)."""
-    return tuple(_unit(each, trust_python=trust_python) for each in json.loads(zlib.decompress(data)))
+    text = zlib.decompress(data) if is_compressed(data) else data
+    return tuple(_unit(each, trust_python=trust_python) for each in json.loads(text))
+
+
+def is_compressed(data: bytes) -> bool:
+    return not data.startswith(b"[")
 
 
 def _plain(unit: WorkUnit) -> dict[str, Any]:

@@ -110,7 +110,9 @@ class _Cutter:
 
     def _gather_input(self, node: PlanNode) -> None:
         child = body(node).input
-        if partition_count(child) == 1 or (exchange_of(child) is not None and self._is_gathered(child)):
+        if partition_count(child) == 1 and not feeds_read(child):
+            return
+        if exchange_of(child) is not None and self._is_gathered(child):
             return
         if kind(node) == "coalesce_partitions" and node.coalesce_partitions.HasField("fetch"):
             child.CopyFrom(local_limit(child, node.coalesce_partitions.fetch))
@@ -133,8 +135,10 @@ class _Cutter:
     def _forward(self, child: PlanNode, above: PlanNode) -> None:
         """Make what reads a feed a stage of its own, under an operator that cannot work unit by unit.
 
-        Of what a sort with a limit needs, each task's units give their own first rows already.
+        Of what a sort with a limit needs, each task's units give their own first rows already; of a limit, so many.
         """
+        if kind(above) == "global_limit" and above.global_limit.fetch >= 0:
+            child.CopyFrom(local_limit(child, above.global_limit.skip + above.global_limit.fetch))
         if kind(above) == "sort" and above.sort.fetch >= 0:
             first_rows = copy_of(above)
             first_rows.sort.preserve_partitioning = True

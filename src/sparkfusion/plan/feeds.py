@@ -7,7 +7,7 @@ of these scans becomes one of the feed's own format, with a group for each task,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from sparkfusion.errors import InternalError
@@ -66,7 +66,7 @@ class UnitFile:
 
 
 def mark_feeds(
-    root: PlanNode, home: str, tables: Mapping[int, FedTable], tasks_for: Callable[[int], int]
+    root: PlanNode, home: str, fed_table: Callable[[int], FedTable], tasks_for: Callable[[int], int]
 ) -> tuple[FeedScan, ...]:
     """Turn scans of files below `home`, named `<table>/…`, into scans of feeds, in place.
 
@@ -78,7 +78,7 @@ def mark_feeds(
     for node in walk(root):
         table = _table_of(node, prefix)
         if table is not None:
-            fed = tables[table]
+            fed = fed_table(table)
             conf = node.arrow_scan.base_conf
             scan = FeedScan(len(found), table, fed.tasks_of(tasks_for), columns_read(conf))
             _become_fed(node, fed, scan)

@@ -103,12 +103,14 @@ class DrivenJob(ABC):
     def end(self, error: SparkfusionError | None) -> None:
         if error is not None:
             self._channel.finish(error)
-        self.stop_tasks()
-        self._pool.close(PATIENCE_SECONDS)
-        self._fed.close(_READER_PATIENCE_SECONDS)
-        self._feeds.close()
-        self.release()
-        self._channel.finish(error)
+        try:
+            self.stop_tasks()
+            self._pool.close(PATIENCE_SECONDS)
+            self._fed.close(_READER_PATIENCE_SECONDS)
+            self._feeds.close()
+            self.release()
+        finally:  # whatever goes wrong here, the reader must not wait for ever
+            self._channel.finish(error)
 
     # ---- tasks in this process
 

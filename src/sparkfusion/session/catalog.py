@@ -161,9 +161,8 @@ class CatalogMethods:
             options: of the format, as `register_csv` and the like take them.
         """
         feed = provider if isinstance(provider, WorkUnitFeed) else WorkUnitFeed(provider)
-        if provider is None or not feed.is_local:
-            what = "nothing" if provider is None else "a feed that came from elsewhere, without its provider"
-            raise UserError(f"cannot register feed {name!r}: it is {what}")
+        if not feed.is_local:
+            raise UserError(f"cannot register feed {name!r}: it came from elsewhere, without its provider")
         said = FeedArguments(
             schema, format, reader, partition_columns, partitions, tasks, rows, bytes, dict(headers or {}), options
         )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import datafusion
-from datafusion import SessionConfig, SessionContext
+from datafusion import SessionContext
 
 from sparkfusion.errors import UserError, clean_message
 from sparkfusion.exchange.owned import OwnedDirectory
@@ -20,9 +20,12 @@ from sparkfusion.plan.wire import PlanNode, encode, file_scan_conf, walk
 from sparkfusion.plan.wire import decode as decode_plan
 from sparkfusion.session.feed_options import FeedOptions
 from sparkfusion.session.feed_requests import combined, requests
+from sparkfusion.worker.session import session_config
 
 _PLACEHOLDER = b"-"
 _PARTS = 2
+_SCAN_OPTIONS = "datafusion.execution.parquet."
+_STATISTICS = "datafusion.execution.collect_statistics"
 
 
 class FeedTables:
@@ -32,12 +35,12 @@ class FeedTables:
         self._home: OwnedDirectory | None = None
         self._numbers = itertools.count()
         self._feeds: dict[int, tuple[str, WorkUnitFeed, FeedOptions]] = {}
-        self._tables: dict[int, FedTable] = {}
+        self._templates: dict[tuple[int, tuple[tuple[str, str], ...]], bytes] = {}
 
     def register(self, context: SessionContext, name: str, feed: WorkUnitFeed, options: FeedOptions) -> None:
         if self._home is None:
             self._home = OwnedDirectory("feeds", Path(tempfile.gettempdir()))
-        template = _template(name, options)
+        _template(name, options, {})  # what is wrong with the options is said now
         number = next(self._numbers)
         directory = self._home.path / str(number)
         directory.mkdir()
@@ -49,9 +52,6 @@ class FeedTables:
         except Exception as error:
             raise UserError(f"cannot register feed {name!r}: {clean_message(error)}") from error
         self._feeds[number] = planned_as, feed, options
-        self._tables[number] = FedTable(
-            name, template, options.partition_columns, options.tasks, options.partitions, options.bytes
-        )
 
     def read_by(self, frame: datafusion.DataFrame) -> list[str]:
         """The names of fed tables that DataFusion's own plan of the frame reads."""
@@ -61,15 +61,32 @@ class FeedTables:
         home = str(self._home.path).lstrip("/")
         return [name for number, (name, _, _) in self._feeds.items() if f"{home}/{number}/" in text]
 
-    def mark(self, root: PlanNode, tasks_for: Callable[[int], int]) -> tuple[FeedScan, ...]:
-        """Make scans of these tables scans of feeds, in place. `tasks_for`: the tasks that so many bytes are worth."""
+    def mark(
+        self, root: PlanNode, tasks_for: Callable[[int], int], session_options: Mapping[str, str]
+    ) -> tuple[FeedScan, ...]:
+        """Make scans of these tables scans of feeds, in place.
+
+        Args:
+            tasks_for: the tasks that so many bytes are worth.
+            session_options: the `datafusion.*` options of the session; those of file formats hold for scans.
+        """
         if self._home is None:
             return ()
-        return mark_feeds(root, str(self._home.path), self._tables, tasks_for)
+        chosen = tuple((name, value) for name, value in session_options.items() if name.startswith(_SCAN_OPTIONS))
+        return mark_feeds(root, str(self._home.path), lambda table: self._fed(table, chosen), tasks_for)
+
+    def _fed(self, table: int, session_options: tuple[tuple[str, str], ...]) -> FedTable:
+        name, _, options = self._feeds[table]
+        key = table, session_options
+        if key not in self._templates:
+            self._templates[key] = _template(name, options, dict(session_options))
+        return FedTable(
+            name, self._templates[key], options.partition_columns, options.tasks, options.partitions, options.bytes
+        )
 
     def any_unsized(self, scans: tuple[FeedScan, ...]) -> bool:
         """Whether one of these may be of any size."""
-        return any(self._tables[scan.table].bytes is None for scan in scans)
+        return any(self._feeds[scan.table][2].bytes is None for scan in scans)
 
     def small(self, scans: tuple[FeedScan, ...], most_bytes: int, most_rows: int) -> set[FeedId]:
         """The scans of tables that are said to be no larger than that."""
@@ -112,10 +129,10 @@ class FeedTables:
             self._home.close()
 
 
-def _template(name: str, options: FeedOptions) -> bytes:
+def _template(name: str, options: FeedOptions, session_options: Mapping[str, str]) -> bytes:
     """A scan of the feed's format as DataFusion encodes it, with the options that the user gave."""
     chosen = options.format or "arrow"
-    context = SessionContext(SessionConfig().set("datafusion.execution.collect_statistics", "false"))
+    context = SessionContext(session_config({**session_options, _STATISTICS: "false"}))
     with tempfile.TemporaryDirectory() as directory:
         (Path(directory) / f"0.{chosen}").write_bytes(_PLACEHOLDER)
         try:

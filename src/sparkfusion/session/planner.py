@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import datafusion
 import pyarrow as pa
@@ -175,7 +176,8 @@ class Planner:
         root = decode(attempt.encoded)
         attempt.reads_host_tables = self.host_tables.mark(root)
         per_task = attempt.settings.integer("bytes_per_partition")
-        attempt.feeds = self.feeds.mark(root, lambda size: choose_partitions(size, per_task, attempt.slots))
+        tasks_for = partial(choose_partitions, bytes_per_partition=per_task, upper_bound=attempt.slots)
+        attempt.feeds = self.feeds.mark(root, tasks_for, attempt.options)
         if attempt.feeds:
             attempt.optimized = planned.optimized_logical_plan()
         return root

@@ -14,7 +14,7 @@ import pyarrow as pa
 from datafusion import SessionContext
 
 from sparkfusion import config
-from sparkfusion.errors import UserError
+from sparkfusion.errors import SparkfusionError, UserError
 from sparkfusion.ids import QueryId, new_query_id
 from sparkfusion.observe.events import Event, QueryPlanned, Subscriber
 from sparkfusion.plan.settle import settle_head
@@ -44,6 +44,7 @@ from sparkfusion.session.write import CopyTarget, WriteJob
 from sparkfusion.worker.copy import CopyOrder
 
 _PARAMETER_VIEW = re.compile(r"view_[0-9a-f_]{36}")
+_EMPTY_PLACEHOLDER = "Ipc error: Expected schema message, found empty stream"
 _log = logging.getLogger("sparkfusion")
 
 
@@ -96,7 +97,12 @@ class Session(CatalogMethods):
         unwrapped = {name: unwrap(value) for name, value in named_params.items()}
         values = dict(param_values) if param_values is not None else None
         before = self._table_names() if named_params else set()
-        inner = call_datafusion(self.context.sql, query, param_values=values, **unwrapped)
+        try:
+            inner = call_datafusion(self.context.sql, query, param_values=values, **unwrapped)
+        except SparkfusionError as error:
+            if _EMPTY_PLACEHOLDER in error.message:
+                raise _cannot_run_at_once() from error
+            raise
         for view in self._table_names() - before if named_params else ():
             if _PARAMETER_VIEW.fullmatch(view):  # DataFusion makes one for each frame among the values
                 self.context.deregister_table(view)
@@ -265,6 +271,14 @@ class Session(CatalogMethods):
     def prepare(self, context: SessionContext) -> None:
         """Give a context what cannot travel as data."""
         self._object_stores.prepare(context)
+
+
+def _cannot_run_at_once() -> UserError:
+    """DataFusion ran the query of a statement by itself, and met a placeholder."""
+    return UserError(
+        "the statement reads a feed or a table of Spark's, and is run on a single node, where their rows are not",
+        hint="write the query's rows with write_parquet, or collect() them, and register those",
+    )
 
 
 def connect(target: object = None, *, config: Mapping[str, object] | None = None) -> Session:

@@ -105,6 +105,8 @@ class _Run:
                         self._scan(store, files)
                     if isinstance(self._sink, GrantSink):
                         self._sink.commit(offset)
+                except (asyncio.CancelledError, ChannelClosedError, QueryCancelledError):
+                    raise
                 except BaseException:
                     end.units.failed(offset)
                     raise

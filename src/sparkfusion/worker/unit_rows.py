@@ -25,6 +25,7 @@ from sparkfusion.worker.units import LOCAL_STORE, Chunk, FeedInput
 _CHUNK_BYTES = 32 * 1024 * 1024
 _FULL_BATCH_ROWS = 8192
 _SHOWN_UNIT = 120
+_END = object()
 
 
 def row_chunks(units: Iterable[WorkUnit], feed: FeedInput, reader: Reader, directory: Path) -> Iterator[Chunk]:
@@ -56,14 +57,14 @@ def unit_directory(spills: str) -> Iterator[Path]:
 
 
 class _Spool:
-    """One Arrow file at a time, filled and then scanned."""
+    """Arrow files, filled and then scanned together."""
 
     def __init__(self, directory: Path, schema: pa.Schema) -> None:
-        self._path = directory / "rows.arrow"
+        self._directory = directory
         self._schema = schema
-        self._writer: Any = None
         self._small: list[pa.RecordBatch] = []
         self._small_rows = 0
+        self._files: list[Path] = []
         self.bytes = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -75,21 +76,21 @@ class _Spool:
             self._write()
 
     def _write(self) -> None:
-        if self._writer is None:
-            self._writer = pa.ipc.new_file(str(self._path), self._schema)
-        for batch in pa.Table.from_batches(self._small, self._schema).combine_chunks().to_batches():
-            self._writer.write_batch(batch)
+        """A file of its own each time: one file cannot have several dictionaries for a column."""
+        path = self._directory / f"{len(self._files)}.arrow"
+        with pa.ipc.new_file(str(path), self._schema) as writer:
+            writer.write_table(pa.Table.from_batches(self._small, self._schema).combine_chunks())
+        self._files.append(path)
         self._small, self._small_rows = [], 0
 
     def chunk(self) -> Iterator[Chunk]:
         if self._small_rows:
             self._write()
-        if self._writer is None:
-            return
-        self._writer.close()
-        self._writer, self.bytes = None, 0
-        yield LOCAL_STORE, [UnitFile(object_path(str(self._path)), self._path.stat().st_size)]
-        self._path.unlink()
+        if self._files:
+            yield LOCAL_STORE, [UnitFile(object_path(str(path)), path.stat().st_size) for path in self._files]
+        for path in self._files:
+            path.unlink()
+        self._files, self.bytes = [], 0
 
 
 def _rows(reader: Reader, unit: WorkUnit, context: ReaderContext) -> Iterator[pa.RecordBatch]:
@@ -97,7 +98,9 @@ def _rows(reader: Reader, unit: WorkUnit, context: ReaderContext) -> Iterator[pa
     try:
         for part in _parts(reader(unit, context)):
             yield conformed(part, context)
-    except Exception as error:
+    except GeneratorExit:
+        raise
+    except BaseException as error:  # a reader that exits must not look like a worker that does
         found = classify(error)
         words = found.message if found is error else f"{type(error).__name__}: {first_words(error)}"
         shown = repr(unit.path if isinstance(unit, FileUnit) else unit.payload)
@@ -117,7 +120,7 @@ def _parts(made: Any) -> Iterator[pa.RecordBatch]:
     elif isinstance(made, AsyncIterable):
         rows = aiter(made)
         with asyncio.Runner() as runner:
-            while (part := runner.run(_next(rows))) is not None:
+            while (part := runner.run(_next(rows))) is not _END:
                 yield from _parts(part)
     elif isinstance(made, Iterable) and not isinstance(made, str | bytes | Mapping):
         for part in made:
@@ -127,7 +130,7 @@ def _parts(made: Any) -> Iterator[pa.RecordBatch]:
 
 
 async def _next(rows: AsyncIterator[Any]) -> Any:
-    return await anext(rows, None)
+    return await anext(rows, _END)
 
 
 def conformed(batch: pa.RecordBatch, context: ReaderContext) -> pa.RecordBatch:

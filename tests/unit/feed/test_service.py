@@ -111,10 +111,11 @@ def test_a_query_that_is_over_has_no_units(served: Served) -> None:
         units_of(served.address).take(0)
 
 
-@pytest.mark.parametrize("change", [{"key": "guessed"}, {"key": ""}, {"query": "other"}])
-def test_without_the_key_there_is_nothing(served: Served, change: dict[str, str]) -> None:
+@pytest.mark.parametrize(("query", "key"), [(QUERY, "guessed"), (QUERY, ""), ("other", None)])
+def test_without_the_key_there_is_nothing(served: Served, query: str, key: str | None) -> None:
+    shown = served.address.key if key is None else key
     with pytest.raises(QueryCancelledError):
-        units_of(replace(served.address, **change)).take(0)
+        units_of(replace(served.address, query=query, key=shown)).take(0)
     assert payloads(units_of(served.address).take(0))
 
 

@@ -55,7 +55,7 @@ class Planned:
 
     def root(self, sql: str) -> tuple[PlanNode, tuple[FeedScan, ...]]:
         root = decode(self.context.sql(sql).execution_plan().to_bytes(self.context))
-        return root, mark_feeds(root, str(self.home), self.tables, lambda size: 5)
+        return root, mark_feeds(root, str(self.home), self.tables.__getitem__, lambda size: 5)
 
     def graph(self, sql: str) -> StageGraph:
         root, _ = self.root(sql)
@@ -85,7 +85,7 @@ def test_each_scan_of_a_table_is_a_feed_of_its_own(planned: Planned) -> None:
 def test_a_plan_without_fed_tables_is_left_alone(planned: Planned) -> None:
     root = decode(planned.context.sql("select k from t").execution_plan().to_bytes(planned.context))
     before = encode(root)
-    assert mark_feeds(root, str(planned.home), planned.tables, lambda size: 5) == ()
+    assert mark_feeds(root, str(planned.home), planned.tables.__getitem__, lambda size: 5) == ()
     assert encode(root) == before
     assert feeds_read(root) == ()
 

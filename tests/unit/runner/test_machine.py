@@ -327,6 +327,20 @@ def test_rows_that_reached_the_reader_cannot_be_taken_back() -> None:
     assert key(2, 0, 1) not in again
 
 
+def test_a_head_that_gave_nothing_begins_again() -> None:
+    """It could not read its inputs, and said which are lost, one after the other."""
+    query = Query(graph_of(stage(1, tasks=2)))
+    query.start()
+    query.succeed(1, task=0)
+    assert launched(query.succeed(1, task=1)) == [key(HEAD)]
+    assert launched(query.tell(OutputLost(1, 0, 0, unread=True))) == [key(1, 0, 1)]
+    assert launched(query.tell(OutputLost(1, 1, 0, unread=True))) == [key(1, 1, 1)]
+    assert query.fail(HEAD, ExternalError("lost")) == (Discard(key(HEAD)),)
+    assert launched(query.succeed(1, task=0, attempt=1)) == []
+    assert launched(query.succeed(1, task=1, attempt=1)) == [key(HEAD, 0, 2)]
+    assert query.succeed(HEAD, attempt=2) == (End("finished"),)
+
+
 # ---- layouts
 
 
