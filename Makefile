@@ -8,9 +8,10 @@ FUZZ_CASES ?= 3000
 SCALE ?= 1
 ROUNDS ?= 2
 WARM_UP ?= each
+GIGABYTES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check unit format fuzz bench bench-spark bench-feed demo wire clean
+.PHONY: help setup test check unit format fuzz bench bench-spark bench-feed bench-transport demo wire clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | awk -F '\t' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -49,6 +50,9 @@ bench-spark: setup ## TPC-H on Spark (local mode) against Spark SQL (SCALE=1, RO
 
 bench-feed: setup ## files found page by page: fed while they are found, against listing first
 	$(BIN)/python -m benchmarks.feed
+
+bench-transport: setup ## a shuffle over Flight against one in process and a file copy (GIGABYTES=2)
+	$(BIN)/python -m benchmarks.transport --gigabytes $(GIGABYTES)
 
 demo: setup ## a short tour
 	$(BIN)/python -m benchmarks.demo

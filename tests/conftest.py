@@ -13,6 +13,7 @@ import pytest
 from tests import leaks, runners
 from tests.runners import Runner
 from tests.spark_session import scratch_of, spark_session
+from tests.worker_processes import worker_processes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,6 +57,8 @@ def runner(
     """The runner that sessions of `connect` use."""
     settings = dict(runners.RUNNERS[runner_name])
     target: Any = request.getfixturevalue("spark") if runner_name in runners.SPARK else None
+    if runner_name == runners.FLIGHT:
+        target = request.getfixturevalue("workers")
     with ExitStack() as stack:
         if settings.get("sparkfusion.store") == "shared":
             directory = tmp_path_factory.mktemp("shared")
@@ -71,6 +74,13 @@ def spark(private_temporary_directory: None, tmp_path_factory: pytest.TempPathFa
     """The one Spark session of the run, from the first test that needs it until the end."""
     with spark_session(tmp_path_factory.mktemp("spark")) as session:
         yield session
+
+
+@pytest.fixture(scope="session")
+def workers(private_temporary_directory: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Two Flight workers, from the first test that needs them until the end; what to connect to."""
+    with worker_processes(tmp_path_factory.mktemp("workers"), 2) as url:
+        yield url
 
 
 @pytest.fixture

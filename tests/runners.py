@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 import pytest
 
 LOCAL = "local"
+FLIGHT = "flight"
 ALL_ON_SPARK = {"sparkfusion.small_stage_bytes": 0}  # what tests read is small, and would run in the driver
 RUNNERS: Mapping[str, Mapping[str, object]] = {
     LOCAL: {},
+    FLIGHT: {},  # two worker processes of the run
     "spark-local": {"sparkfusion.store": "local", **ALL_ON_SPARK},
     "spark-shared": {"sparkfusion.store": "shared", **ALL_ON_SPARK},  # and a directory of the run
     "spark-spark": {"sparkfusion.store": "spark", **ALL_ON_SPARK},
@@ -24,7 +26,7 @@ RUNNERS: Mapping[str, Mapping[str, object]] = {
 """Each runner's name and the settings that make it."""
 
 NAMES = tuple(RUNNERS)
-SPARK = tuple(name for name in NAMES if name != LOCAL)
+SPARK = tuple(name for name in NAMES if name.startswith("spark-"))
 MARKER = 'runners(*names, reason="..."): the runners that the test is about, and why not all; marks add up'
 
 

@@ -13,7 +13,7 @@ from tests.suites.inner_run import Run
 @pytest.fixture
 def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs a test file under our conftest, on the embedded runner only."""
-    return Run(pytester, monkeypatch, "-k", "not spark")
+    return Run(pytester, monkeypatch, "-k", "not spark and not flight")
 
 
 def test_a_native_thread_that_called_python_is_no_leak(run: Run) -> None:

@@ -49,6 +49,8 @@ def test_one_runner_comes_after_the_other_and_spark_last(run: Run) -> None:
         "test_shared[local]",
         "test_all[local]",
         "test_some[local]",
+        "test_shared[flight]",
+        "test_all[flight]",
         "test_spark",
         "test_shared[spark-local]",
         "test_all[spark-local]",
@@ -60,11 +62,12 @@ def test_one_runner_comes_after_the_other_and_spark_last(run: Run) -> None:
 def test_an_id_chooses_its_runner(run: Run) -> None:
     assert collected(run, "-k", "spark-shared") == ["test_shared[spark-shared]", "test_all[spark-shared]"]
     found = collected(run, "-k", "not spark")
-    assert found == ["test_none", "test_shared[local]", "test_all[local]", "test_some[local]"]
+    local = ["test_none", "test_shared[local]", "test_all[local]", "test_some[local]"]
+    assert found == [*local, "test_shared[flight]", "test_all[flight]"]
 
 
 def test_no_jvm_is_started_where_none_is_needed(run: Run) -> None:
-    run(FILE, "-k", "not spark").assert_outcomes(passed=4)
+    run(FILE, "-k", "not spark").assert_outcomes(passed=6)
 
 
 @pytest.mark.parametrize("arguments", ["'local'", "'sparc', reason='no such runner'", "reason='no names'"])

@@ -27,6 +27,7 @@ from sparkfusion.feed.units import FileUnit, WorkUnit
 from sparkfusion.session.frame import DataFrame
 from sparkfusion.session.query import RunningQuery
 from sparkfusion.session.session import Session, connect
+from sparkfusion.transport.membership import Cluster
 
 try:
     __version__ = version("sparkfusion")
@@ -34,6 +35,7 @@ except PackageNotFoundError:  # run from a source tree that is not installed
     __version__ = "0+unknown"
 
 __all__ = [
+    "Cluster",
     "DataFrame",
     "ExternalError",
     "FeedContext",

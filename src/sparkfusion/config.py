@@ -98,6 +98,13 @@ SETTINGS: tuple[Setting, ...] = (
         minimum=1,
     ),
     Setting(
+        "sparkfusion.worker_patience_seconds",
+        "int",
+        10,
+        "On workers (flight://…), seconds of silence after which a worker counts as lost and its tasks run elsewhere.",
+        minimum=1,
+    ),
+    Setting(
         "sparkfusion.task_retries", "int", 3, "How often a task is tried again after an external or internal error."
     ),
     Setting(

@@ -156,7 +156,7 @@ def test_task_is_tried_again_after_an_error_from_outside(session: Session, tmp_p
     assert told_at_once + told_at_the_end == 1
 
 
-@pytest.mark.runners("local", reason="Spark tries a task again by itself, and tells when it is done")
+@pytest.mark.runners("local", "flight", reason="Spark tries a task again by itself, and tells when it is done")
 def test_story_of_a_task_that_is_tried_again(session: Session, tmp_path: Path) -> None:
     session.register_udf(_fails_once(tmp_path / "failed once"))
     events = record(session)

@@ -50,7 +50,7 @@ def test_rows_come_while_another_task_still_runs(session: Session, tmp_path: Pat
             assert first.num_rows + sum(batch.num_rows for batch in rows) == TOTAL
 
 
-@pytest.mark.runners("local", reason="on Spark a task's rows come when it is done")
+@pytest.mark.runners("local", "flight", reason="on Spark a task's rows come when it is done")
 def test_first_rows_of_a_task_come_before_its_last_are_made(session: Session, tmp_path: Path) -> None:
     with Gate(tmp_path) as gate:
         session.register_udf(holding_udf(gate, "hold_ends", where=lambda v: v % ROWS == ROWS - 1))
@@ -96,7 +96,7 @@ def test_one_slot_is_enough(session: Session) -> None:
     assert rows_of(frame.collect()) == rows_of(single_node(frame))
 
 
-@pytest.mark.runners("local", reason="on Spark a stage is one job: what its tasks make waits in the store")
+@pytest.mark.runners("local", reason="on Spark what tasks make waits in the store; over Flight, in buffers of some MB")
 def test_reader_that_stops_reading_stops_the_producers(session: Session, tmp_path: Path) -> None:
     session.config["sparkfusion.channel_frames"] = 1
     counter = Counter(tmp_path / "count")

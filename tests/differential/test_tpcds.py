@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.tpc import TPCDS
 from tests.conftest import Connect
-from tests.runners import LOCAL, SPARK, Runner
+from tests.runners import FLIGHT, LOCAL, SPARK, Runner
 from tests.suites.differential import FEW_MINUTES, PARTITIONS, SCALE, SPARK_PARTITIONS, SuiteRun, suite_run
 
 MAY_GIVE_SEVERAL_ROWS = frozenset({6, 44, 54, 58})
@@ -70,7 +70,7 @@ def test_query_gives_its_single_node_answer(
     tpcds.check(number, partitions, one_task=undivided(partitions))
 
 
-@pytest.mark.runners(*SPARK, reason="all queries at all partition counts are above")
+@pytest.mark.runners(FLIGHT, *SPARK, reason="all queries at all partition counts are above")
 @pytest.mark.parametrize("number", ON_SPARK)
-def test_query_gives_its_single_node_answer_on_spark(tpcds: SuiteRun, number: int, connect_shared: Connect) -> None:
+def test_query_gives_its_single_node_answer_elsewhere(tpcds: SuiteRun, number: int, connect_shared: Connect) -> None:
     tpcds.check(number, SPARK_PARTITIONS, one_task=undivided(SPARK_PARTITIONS))

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.tpc import TPCH
 from tests.conftest import Connect
-from tests.runners import LOCAL, SPARK, Runner
+from tests.runners import FLIGHT, LOCAL, SPARK, Runner
 from tests.suites.differential import FEW_MINUTES, PARTITIONS, SCALE, SPARK_PARTITIONS, SuiteRun, suite_run
 
 NUMBERS = range(1, TPCH.query_count + 1)
@@ -37,7 +37,7 @@ def test_query_gives_its_single_node_answer(
     tpch.check(number, partitions)
 
 
-@pytest.mark.runners(*SPARK, reason="all partition counts are above")
+@pytest.mark.runners(FLIGHT, *SPARK, reason="all partition counts are above")
 @pytest.mark.parametrize("number", NUMBERS)
-def test_query_gives_its_single_node_answer_on_spark(tpch: SuiteRun, number: int, connect_shared: Connect) -> None:
+def test_query_gives_its_single_node_answer_elsewhere(tpch: SuiteRun, number: int, connect_shared: Connect) -> None:
     tpch.check(number, SPARK_PARTITIONS)

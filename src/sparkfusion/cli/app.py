@@ -21,6 +21,7 @@ import click
 from sparkfusion.cli.commands.explain import explain
 from sparkfusion.cli.commands.sql import sql
 from sparkfusion.cli.commands.verify import verify
+from sparkfusion.cli.commands.worker import worker
 from sparkfusion.errors import InternalError, QueryCancelledError, SparkfusionError, classify
 
 FAILED = 1
@@ -61,6 +62,7 @@ def app(debug: bool) -> None:
 app.add_command(sql)
 app.add_command(explain)
 app.add_command(verify)
+app.add_command(worker)
 
 
 def run() -> int:

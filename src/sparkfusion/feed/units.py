@@ -9,6 +9,7 @@ import pickle
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from sparkfusion.errors import UserError
@@ -104,7 +105,7 @@ def _plain(unit: WorkUnit) -> dict[str, Any]:
     if type(unit) not in (WorkUnit, FileUnit):
         return {"u": base64.b64encode(_pickled(unit)).decode()}
     if isinstance(unit, FileUnit):
-        made: dict[str, Any] = {"f": unit.path}
+        made: dict[str, Any] = {"f": _absolute(unit.path)}
         made |= {"s": unit.size} if unit.size is not None else {}
         made |= {"r": unit.range} if unit.range is not None else {}
         if unit.partition_values:
@@ -117,6 +118,11 @@ def _plain(unit: WorkUnit) -> dict[str, Any]:
     else:
         made = {"p": base64.b64encode(_pickled(unit.payload)).decode()}
     return made | ({"w": unit.weight} if unit.weight != 1.0 else {})
+
+
+def _absolute(path: str) -> str:
+    """A path means what it means here, also on a worker that is elsewhere. URLs stay as they are."""
+    return path if "://" in path else str(Path(path).absolute())
 
 
 def _plain_value(value: Any) -> Any:

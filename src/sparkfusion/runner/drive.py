@@ -113,8 +113,8 @@ class QueryDriver:
     def failed(self, key: TaskKey, error: SparkfusionError, *, final: bool) -> None:
         self._inbox.put(TaskErrored(key, error, final))
 
-    def lost(self, stage: StageId, task: int, attempt: int) -> None:
-        self._inbox.put(OutputLost(stage, task, attempt))
+    def lost(self, stage: StageId, task: int, attempt: int, *, unread: bool = False) -> None:
+        self._inbox.put(OutputLost(stage, task, attempt, unread))
 
     def abort(self, error: SparkfusionError) -> None:
         self._inbox.put(Aborted(error))

@@ -5,22 +5,19 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
 
 from sparkfusion.config import Settings
-from sparkfusion.errors import UserError
 from sparkfusion.exchange.sink import FileSink
 from sparkfusion.exchange.store import LocalStore
 from sparkfusion.ids import TaskKey
-from sparkfusion.runner.base import HostTable, QueryJob, RunningJob
+from sparkfusion.runner.base import QueryJob, RunningJob
 from sparkfusion.runner.drive import HostedTask
 from sparkfusion.runner.job import DrivenJob
+from sparkfusion.runner.without_spark import WithoutSpark
 from sparkfusion.worker.copy import CopySink
 
 
-class LocalRunner:
+class LocalRunner(WithoutSpark):
     """Runs queries in this process. Any number at the same time, each with its own pool, store and driver."""
 
     name = "local"
@@ -34,17 +31,6 @@ class LocalRunner:
         self._jobs.add(running)
         running.begin()
         return running
-
-    def adopt(self, source: object) -> HostTable:
-        raise _not_on_spark(f"cannot register a {type(source).__qualname__}")
-
-    def to_spark(self, job: QueryJob, schema: pa.Schema) -> Any:
-        del job, schema
-        raise _not_on_spark("cannot make a Spark DataFrame")
-
-    def from_rows(self, rows: pa.Table) -> Any:
-        del rows
-        raise _not_on_spark("cannot make a Spark DataFrame")
 
     def reaches(self, directory: Path) -> bool:
         del directory
@@ -61,10 +47,6 @@ class LocalRunner:
     def close(self) -> None:
         for job in list(self._jobs):
             job.close()
-
-
-def _not_on_spark(what: str) -> UserError:
-    return UserError(f"{what}: this session does not run on Spark", hint="connect(spark) opens one that does")
 
 
 class LocalJob(DrivenJob):

@@ -51,11 +51,15 @@ class TaskErrored:
 
 @dataclass(frozen=True)
 class OutputLost:
-    """Committed frames of a task are gone, with the worker that held them. Several consumers may notice that."""
+    """Committed frames of a task are gone, with the worker that held them. Several consumers may notice that.
+
+    `unread`: the head noticed it, before it gave anything to the reader; it has to begin again.
+    """
 
     stage: StageId
     task: int
     attempt: int
+    unread: bool = False
 
 
 @dataclass(frozen=True)
@@ -224,7 +228,7 @@ def _on_lost(state: QueryState, event: OutputLost) -> Step:
         for stage in state.graph.stages:
             if any(state.graph.exchange(e).producer in lost for e in stage.inputs):
                 lost.add(stage.id)
-    if _reader_has_rows_of(state, lost):
+    if not event.unread and _reader_has_rows_of(state, lost):
         error = ExternalError("rows that the reader already has are lost", hint="run the query again")
         return replace(state, outcome="failed"), (End("failed", error),)
     commands: list[Command] = []
@@ -236,6 +240,10 @@ def _on_lost(state: QueryState, event: OutputLost) -> Step:
             key = TaskKey(state.query, stage_id, index, task.attempt)
             commands.append(Discard(key))
             state = _with_task(state, key, TaskState(attempt=task.attempt + 1, failures=task.failures))
+    if event.unread and state.stage(HEAD).started:
+        (head,) = state.stage(HEAD).tasks
+        again = TaskState(attempt=head.attempt + 1, failures=head.failures)
+        state = _with_task(state, TaskKey(state.query, HEAD, 0), again)
     state, launched = _launch_ready(state)
     return state, (*commands, *launched)
 

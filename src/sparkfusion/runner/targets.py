@@ -7,18 +7,35 @@ import importlib.util
 from sparkfusion.errors import UserError
 from sparkfusion.runner.base import Runner
 from sparkfusion.runner.local import LocalRunner
+from sparkfusion.transport.membership import Cluster, cluster_of
+from sparkfusion.transport.schemes import is_known, scheme_of
 
 
 def runner_for(target: object) -> Runner:
-    """None or "local": this process. "spark": a local Spark session. A SparkSession: that one."""
+    """None or "local": this process. "spark": a local Spark session. A SparkSession: that one. Addresses such as
+    "flight://host:port,host:port", a `Cluster`, or a function that gives addresses: those workers.
+    """
     if target is None or target == "local":
         return LocalRunner()
     if target == "spark" or type(target).__module__.split(".")[0] == "pyspark":
         return _spark_runner(target)
+    if isinstance(target, str) and "://" in target and is_known(scheme_of(target)):
+        return _cluster_runner(cluster_of(target))
+    if isinstance(target, Cluster):
+        return _cluster_runner(target)
+    if callable(target):
+        return _cluster_runner(Cluster(target))
     raise UserError(
         f"cannot connect to {target!r}",
-        hint='connect() runs queries in this process; connect("spark") or connect(spark_session) on Spark',
+        hint='connect() runs queries in this process; connect("spark") or connect(spark_session) on Spark; '
+        'connect("flight://host:port") on workers',
     )
+
+
+def _cluster_runner(cluster: Cluster) -> Runner:
+    from sparkfusion.runner.cluster import ClusterRunner
+
+    return ClusterRunner(cluster)
 
 
 def _spark_runner(target: object) -> Runner:

@@ -33,7 +33,7 @@ AHEAD = 4
 # ---- back-pressure
 
 
-@pytest.mark.runners("local", reason="on Spark a stage is one job: what its tasks make waits in the store")
+@pytest.mark.runners("local", "flight", reason="on Spark a stage is one job: what its tasks make waits in the store")
 def test_a_stopped_reader_stops_the_provider(session: Session) -> None:
     session.config["sparkfusion.feed_units_ahead"] = AHEAD
     session.config["sparkfusion.channel_frames"] = 1

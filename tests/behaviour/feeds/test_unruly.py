@@ -80,7 +80,7 @@ def exiting(unit: WorkUnit, context: ReaderContext) -> pa.RecordBatch:
 
 def test_a_reader_that_exits_is_named(session: Session) -> None:
     session.register_feed("f", Scripted(range(2)), schema=SCHEMA, reader=exiting)
-    with pytest.raises(UserError, match="reader of table 'f' failed on unit [01]: SystemExit: goodbye"):
+    with pytest.raises(UserError, match=r"reader of table 'f' failed on unit [01]: SystemExit: goodbye"):
         session.sql("select count(v) from f").collect()
 
 

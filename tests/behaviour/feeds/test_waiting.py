@@ -16,7 +16,7 @@ from tests.suites.feeds import Door, Scripted, batch_of, exactly_once, feed_numb
 ROWS_AT_THE_END = "on Spark a task's rows come when it is done"
 
 
-@pytest.mark.runners("local", reason=ROWS_AT_THE_END)
+@pytest.mark.runners("local", "flight", reason=ROWS_AT_THE_END)
 def test_rows_reach_the_reader_before_the_listing_ends(session: Session) -> None:
     """The provider goes on only when the reader has rows of its first units: listing first would wait for ever."""
     first_rows = threading.Event()
@@ -160,7 +160,7 @@ def test_a_partition_that_waits_does_not_hold_up_the_others(session: Session, tm
         assert units_seen(session.sql("select unit from f").collect()) == exactly_once(range(6))
 
 
-@pytest.mark.runners("local", reason="on Spark a task that waits for units keeps its slot")
+@pytest.mark.runners("local", "flight", reason="on Spark a task that waits for units keeps its slot")
 def test_tasks_that_wait_for_units_leave_their_slots_to_others(session: Session) -> None:
     """One slot, and the feed that waits is first: the other feed's tasks have to get through."""
     session.config["sparkfusion.slots"] = 1

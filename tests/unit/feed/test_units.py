@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,8 +61,8 @@ def test_payloads_that_text_could_change(payload: Any) -> None:
     [
         FileUnit("/a b/ü%#?.parquet"),
         FileUnit("s3://bucket/x", 0),
-        FileUnit("x", 10**15, range=(5, 10**14)),
-        FileUnit("x", partition_values={"p": "1", "q": None, "": ""}),
+        FileUnit("/x", 10**15, range=(5, 10**14)),
+        FileUnit("/x", partition_values={"p": "1", "q": None, "": ""}),
     ],
 )
 def test_files_come_back(unit: FileUnit) -> None:
@@ -70,7 +71,7 @@ def test_files_come_back(unit: FileUnit) -> None:
 
 def test_values_of_files_travel_as_texts() -> None:
     day = datetime.date(2024, 1, 2)
-    (found,) = there_and_back(FileUnit("x", partition_values={"d": day, "n": 7, "none": None, "yes": True}))
+    (found,) = there_and_back(FileUnit("/x", partition_values={"d": day, "n": 7, "none": None, "yes": True}))
     assert isinstance(found, FileUnit)
     assert found.partition_values == {"d": "2024-01-02", "n": "7", "none": None, "yes": "True"}
 
@@ -94,3 +95,11 @@ def test_a_million_units_are_small() -> None:
         encode_unit(FileUnit(f"s3://bucket/events/day=2024-01-01/{n:08}.parquet", 1000 + n)) for n in range(256)
     )
     assert len(packed) / 256 < 30
+
+
+def test_a_relative_path_is_one_of_the_coordinator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    packed = pack([encode_unit(FileUnit("data/a.parquet")), encode_unit(FileUnit("s3://bucket/a.parquet"))])
+    monkeypatch.chdir("/")
+    paths = [unit.path for unit in unpack(packed, trust_python=False) if isinstance(unit, FileUnit)]
+    assert paths == [f"{tmp_path}/data/a.parquet", "s3://bucket/a.parquet"]

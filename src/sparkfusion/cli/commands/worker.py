@@ -1,0 +1,133 @@
+"""`sparkfusion worker`: a process that runs tasks for coordinators elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from sparkfusion.config import available_cores
+from sparkfusion.errors import UserError
+from sparkfusion.transport.membership import TOKEN_VARIABLE
+
+if TYPE_CHECKING:
+    from sparkfusion.transport.flight.server import Tls
+
+_FEWEST_CHARACTERS = 16
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port; 0 takes a free one.")
+@click.option("--slots", type=click.IntRange(min=1), help="Tasks that run at once.  [default: one for each core]")
+@click.option("--token-file", metavar="FILE", help=f"File with the token; else ${TOKEN_VARIABLE}, else one is made.")
+@click.option("--tls-cert", metavar="FILE", help="Certificate to show (PEM).")
+@click.option("--tls-key", metavar="FILE", help="Its private key (PEM).")
+@click.option("--tls-ca", metavar="FILE", help="Ask callers for a certificate that this one signed, other workers too.")
+@click.option("--insecure", is_flag=True, help="Listen beyond loopback without TLS.")
+@click.option(
+    "--allow-root",
+    "roots",
+    metavar="DIR",
+    multiple=True,
+    help="Read and write files below this directory only; may be repeated.",
+)
+@click.option("--trust-python", is_flag=True, help="Run Python functions that arrive with queries (pickled code).")
+@click.option("--store-dir", metavar="DIR", default="", help="Directory for frames and spills.")
+@click.option(
+    "--lease-seconds",
+    type=click.FloatRange(min=1),
+    default=10.0,
+    show_default=True,
+    help="Silence of a coordinator after which its tasks and files go.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the address as a line of JSON.")
+def worker(
+    host: str,
+    port: int,
+    slots: int | None,
+    token_file: str | None,
+    tls_cert: str | None,
+    tls_key: str | None,
+    tls_ca: str | None,
+    insecure: bool,
+    roots: tuple[str, ...],
+    trust_python: bool,
+    store_dir: str,
+    lease_seconds: float,
+    as_json: bool,
+) -> None:
+    """Run tasks for others until SIGTERM or Ctrl-C.
+
+    \b
+    Examples:
+      sparkfusion worker --port 7070
+      sparkfusion worker --host 10.0.0.5 --port 7070 --tls-cert w.pem --tls-key w.key --token-file token
+    """
+    from sparkfusion.transport.flight.worker import Listen, RunningWorker
+    from sparkfusion.transport.guard import Guard
+    from sparkfusion.transport.host import HostOptions
+
+    token, made = _token(token_file)
+    guard = Guard(roots=tuple(_directory(root) for root in roots), trust_python=trust_python)
+    options = HostOptions(slots or available_cores(), store_dir, lease_seconds, guard)
+    stop = _stop_on_signals()
+    running = RunningWorker(Listen(host, port, token, _tls(tls_cert, tls_key, tls_ca), insecure), options)
+    shown = f"{running.address}?token={token}" if made else running.address
+    if as_json:
+        click.echo(json.dumps({"address": running.address, "pid": os.getpid(), **({"token": token} if made else {})}))
+    else:
+        click.echo(f'ready: sparkfusion.connect("{shown}")')
+    sys.stdout.flush()
+    while not stop.wait(0.5):  # in turns: a wait without an end would not notice signals everywhere
+        pass
+    if not running.close():
+        sys.stdout.flush()
+        os._exit(0)  # a caller hangs in the middle of a call; everything of ours is gone
+
+
+def _token(file: str | None) -> tuple[str, bool]:
+    """The token, and whether it was made here."""
+    if file is None and not os.environ.get(TOKEN_VARIABLE):
+        return secrets.token_urlsafe(24), True
+    try:
+        token = Path(file).read_text().strip() if file is not None else os.environ[TOKEN_VARIABLE].strip()
+    except OSError as error:
+        raise UserError(f"cannot read the token from {file!r}: {error.strerror}") from error
+    if len(token) < _FEWEST_CHARACTERS or not token.isascii() or not token.isprintable():
+        raise UserError(f"a token has at least {_FEWEST_CHARACTERS} characters, of printable ASCII")
+    return token, False
+
+
+def _tls(certificate: str | None, key: str | None, ca: str | None) -> Tls | None:
+    from sparkfusion.transport.flight.server import Tls
+
+    if certificate is None and key is None and ca is None:
+        return None
+    if certificate is None or key is None:
+        raise UserError("TLS needs both --tls-cert and --tls-key")
+    for file in filter(None, (certificate, key, ca)):
+        if not os.access(file, os.R_OK):
+            raise UserError(f"cannot read {file!r}")
+    return Tls(certificate, key, ca or "")
+
+
+def _directory(root: str) -> Path:
+    path = Path(root).resolve()
+    if not path.is_dir():
+        raise UserError(f"--allow-root {root!r} is no directory")
+    return path
+
+
+def _stop_on_signals() -> threading.Event:
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    return stop

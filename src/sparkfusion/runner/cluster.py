@@ -1,0 +1,145 @@
+"""The runner that hosts tasks on workers, whatever the transport to them."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from sparkfusion.config import Settings
+from sparkfusion.errors import ExternalError, SparkfusionError, UserError
+from sparkfusion.runner.base import QueryJob, RunningJob
+from sparkfusion.runner.cluster_job import ClusterJob
+from sparkfusion.runner.cluster_members import Member
+from sparkfusion.runner.without_spark import WithoutSpark
+from sparkfusion.transport.base import WorkerChannel, WorkerInfo
+from sparkfusion.transport.membership import Cluster
+from sparkfusion.transport.schemes import connect
+from sparkfusion.transport.version import difference
+
+_log = logging.getLogger("sparkfusion")
+
+
+class ClusterRunner(WithoutSpark):
+    """Runs queries on workers. Who they are is asked again for each query; connections are kept between queries."""
+
+    name = "cluster"
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._access = cluster.access()
+        self._lock = threading.Lock()
+        self._channels: dict[str, WorkerChannel] = {}
+        self._jobs: weakref.WeakSet[ClusterJob] = weakref.WeakSet()
+        self._reached: dict[Path, bool] = {}
+        try:
+            self._known = self._usable()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def slots(self) -> int:
+        """Of the workers that were there when this was last asked of them."""
+        return sum(member.info.slots for member in self._known)
+
+    def start(self, job: QueryJob) -> RunningJob:
+        self._known = self._usable()
+        running = ClusterJob(job, self._known, self._cluster)
+        self._jobs.add(running)
+        running.begin()
+        return running
+
+    def reaches(self, directory: Path) -> bool:
+        """Asked once for a directory: every worker has to see a file that is put there, and to write beside it."""
+        if directory not in self._reached:
+            existing = next(path for path in (directory, *directory.parents) if path.is_dir())
+            self._reached[directory] = self._all_reach(existing)
+        return self._reached[directory]
+
+    def shares_files(self, settings: Settings) -> bool:
+        return self.reaches(Path(settings.directory() or tempfile.gettempdir()).absolute())
+
+    def describe(self, settings: Settings) -> str:
+        del settings
+        return f"on {len(self._known)} workers with {self.slots} slots: {', '.join(m.address for m in self._known)}"
+
+    def close(self) -> None:
+        for job in list(self._jobs):
+            job.close()
+        with self._lock:
+            channels, self._channels = list(self._channels.values()), {}
+        for channel in channels:
+            channel.close()
+
+    # ---- members
+
+    def _usable(self) -> list[Member]:
+        """Ask every worker who it is. Those that do not answer, or are of another version, are left out."""
+        addresses = self._cluster.addresses()
+        answers = _at_once(self._asked, addresses)
+        found = [answer for answer in answers if isinstance(answer, Member)]
+        if not found:
+            raise _nobody(addresses, [answer for answer in answers if isinstance(answer, SparkfusionError)])
+        for address, answer in zip(addresses, answers, strict=True):
+            if isinstance(answer, SparkfusionError):
+                _log.warning("worker %s is left out: %s", address, answer.message)
+        return found
+
+    def _asked(self, address: str) -> Member | SparkfusionError:
+        try:
+            with self._lock:
+                if address not in self._channels:
+                    self._channels[address] = connect(address, self._access)
+                channel = self._channels[address]
+            info = channel.info()
+        except SparkfusionError as error:
+            with self._lock:
+                failed = self._channels.pop(address, None)
+            if failed is not None:
+                failed.close()
+            return error
+        return _checked(channel, info)
+
+    def _all_reach(self, directory: Path) -> bool:
+        content = secrets.token_hex(16)
+        try:
+            probe = tempfile.NamedTemporaryFile("w", prefix="sparkfusion-reach-", dir=directory)  # noqa: SIM115
+        except OSError:
+            return False
+        with probe:
+            probe.write(content)
+            probe.flush()
+            name = Path(probe.name).name
+            try:
+                return all(member.channel.reaches(str(directory), name, content) for member in self._known)
+            except SparkfusionError:
+                return False
+
+
+def _checked(channel: WorkerChannel, info: WorkerInfo) -> Member | SparkfusionError:
+    other = difference(info)
+    return Member(channel, info) if other is None else UserError(f"it has {other}")
+
+
+def _nobody(addresses: Sequence[str], errors: Sequence[SparkfusionError]) -> SparkfusionError:
+    if not addresses:
+        return UserError("there are no workers to connect to", hint="start some: sparkfusion worker --port 7070")
+    if len(errors) == 1:
+        return errors[0]
+    words = "; ".join(f"{address}: {error.message}" for address, error in zip(addresses, errors, strict=True))
+    kind = UserError if all(isinstance(error, UserError) for error in errors) else ExternalError
+    return kind(f"none of {len(addresses)} workers can be used: {words}", hint=errors[0].hint)
+
+
+def _at_once(call: Callable[[str], Member | SparkfusionError], addresses: Sequence[str]) -> list[Any]:
+    if len(addresses) <= 1:
+        return [call(address) for address in addresses]
+    with ThreadPoolExecutor(min(32, len(addresses)), thread_name_prefix="sparkfusion-members") as pool:
+        return list(pool.map(call, addresses))

@@ -1,0 +1,116 @@
+"""The workers of one query: which are alive, what each of them runs, and who gets the next task."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+
+from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionError
+from sparkfusion.ids import TaskKey
+from sparkfusion.transport.base import FrameReader, Lease, LostInputError, WorkerChannel, WorkerInfo
+from sparkfusion.transport.membership import RoutedTask, Routing
+from sparkfusion.worker.cancel import CancelToken
+
+_TURN_SECONDS = 0.2
+
+
+class Member:
+    """One worker in one query. Changed under the lock of its `Members` only."""
+
+    def __init__(self, channel: WorkerChannel, info: WorkerInfo) -> None:
+        self.channel = channel
+        self.address = channel.address
+        self.info = info
+        self.free = info.slots
+        self.running: dict[TaskKey, CancelToken] = {}
+        self.lost: SparkfusionError | None = None
+        self.lease: Lease | None = None
+
+
+class Members:
+    """Any thread may call anything."""
+
+    def __init__(self, members: Sequence[Member], routing: Routing | None) -> None:
+        self._members = {member.address: member for member in members}
+        self._routing = routing
+        self._changed = threading.Condition()
+
+    def __iter__(self) -> Iterator[Member]:
+        return iter(self._members.values())
+
+    @contextmanager
+    def placed(self, task: RoutedTask, avoid: Collection[str], cancel: CancelToken) -> Iterator[Member]:
+        """A slot on a worker for the `with`; waits for one. Raises if no worker is left.
+
+        Args:
+            avoid: workers that are taken only if there is no other.
+        """
+        member = self._acquire(task, avoid, cancel)
+        try:
+            yield member
+        finally:
+            with self._changed:
+                member.free += 1
+                member.running.pop(task.key, None)
+                self._changed.notify_all()
+
+    @contextmanager
+    def lent(self, member: Member) -> Iterator[None]:
+        """Let others have a task's slot meanwhile."""
+        with self._changed:
+            member.free += 1
+            self._changed.notify_all()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._changed.wait_for(lambda: member.free > 0 or member.lost is not None)
+                member.free -= 1
+
+    def reader(self, address: str) -> FrameReader:
+        """The way to a worker's frames."""
+        member = self._members.get(address)
+        if member is None or member.lost is not None:
+            raise LostInputError(f"worker {address} is lost")
+        return member.channel
+
+    def lose(self, member: Member, error: SparkfusionError) -> bool:
+        """A worker is gone: its tasks are cancelled. Whether that is news."""
+        with self._changed:
+            news = member.lost is None
+            member.lost = member.lost or error
+            tokens = list(member.running.values())
+            self._changed.notify_all()
+        for token in tokens:
+            token.cancel()
+        return news
+
+    def _acquire(self, task: RoutedTask, avoid: Collection[str], cancel: CancelToken) -> Member:
+        with self._changed:
+            while True:
+                if cancel.cancelled:
+                    raise QueryCancelledError("the task was cancelled", where=task.key)
+                alive = [member for member in self._members.values() if member.lost is None]
+                if not alive:
+                    raise NoWorkerError("no worker is left", hint="the log says what happened to them")
+                wanted = [member for member in alive if member.address not in avoid] or alive
+                free = [member for member in wanted if member.free > 0]
+                if free:
+                    member = self._choose(task, free)
+                    member.free -= 1
+                    member.running[task.key] = cancel
+                    return member
+                self._changed.wait(_TURN_SECONDS)
+
+    def _choose(self, task: RoutedTask, free: Sequence[Member]) -> Member:
+        if self._routing is not None:
+            chosen = self._routing(task, [member.address for member in free])
+            for member in free:
+                if member.address == chosen:
+                    return member
+        return max(free, key=lambda member: (member.free / member.info.slots, task.bytes_at.get(member.address, 0)))
+
+
+class NoWorkerError(ExternalError):
+    """Every worker of the query is gone; trying again cannot help this query."""

@@ -1,0 +1,210 @@
+"""The contract between a coordinator and a worker: what really passes between them, and nothing else.
+
+A coordinator holds a query on a worker (`hold`), runs tasks of it there (`run`), and lets go (`Lease.close`). What the
+tasks wrote stays on the worker, where the coordinator and other workers read it (`read`), until the query is let go.
+
+Everything that passes is data, in every transport: a task is decoded from bytes also when its worker is a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import pyarrow as pa
+
+from sparkfusion.errors import ExternalError, SparkfusionError
+from sparkfusion.exchange.delivery import Deliver
+from sparkfusion.feed.feed import UnitSource
+from sparkfusion.ids import ExchangeId, QueryId, StageId, TaskKey
+from sparkfusion.worker.cancel import CancelToken
+from sparkfusion.worker.copy import CopyOrder
+from sparkfusion.worker.task import TaskReport, TaskSpec
+
+Destination = Literal["store", "reader"]
+Piece = tuple[int, pa.Buffer]
+"""Some bytes of the file at that place of a list."""
+
+
+@dataclass(frozen=True)
+class WorkerInfo:
+    """What a worker says of itself.
+
+    Attributes:
+        version: of sparkfusion. `datafusion` and `python` (major.minor) have to be the coordinator's too.
+        slots: how many tasks it runs at once, of all queries together.
+        trusts_python: whether it unpickles functions of the user's.
+    """
+
+    version: str
+    datafusion: str
+    python: str
+    slots: int
+    host: str
+    trusts_python: bool
+
+
+@dataclass(frozen=True)
+class WorkerStatus:
+    """What a worker holds at this moment; after the last query everything is 0."""
+
+    running: int
+    queries: int
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class TaskOrder:
+    """One attempt at a task, for a worker.
+
+    Attributes:
+        spec: the task. Paths of its inputs are `<address>/<name>`, with names from the reports of those workers.
+            `memory_limit` 0 leaves the memory to the worker; `spill_directory` is always the worker's own.
+        here: the worker's address as the coordinator knows it: inputs that begin with it are its own files.
+        destination: where rows go: to the worker's store, or up to the reader while the task runs.
+        writes: the task's rows are written to files of the user's instead.
+        shared: exchanges that other tasks on the worker read too (broadcasts), so they are brought there once.
+        store_memory: bytes of the worker's memory for frames of the query; -1 leaves it to the worker.
+        patience: seconds of silence after which a worker that inputs come from counts as lost.
+        first: the place in its feed's ledger that the task begins at.
+        reader, recipe: pickled functions: the feed's reader, and what makes the session's object stores.
+        extensions: settings for whoever extends the worker.
+    """
+
+    spec: TaskSpec
+    here: str
+    destination: Destination = "store"
+    writes: CopyOrder | None = None
+    compression: str = "none"
+    shared: tuple[ExchangeId, ...] = ()
+    store_memory: int = -1
+    patience: float = 10.0
+    first: int = 0
+    reader: bytes | None = None
+    recipe: bytes | None = None
+    extensions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TaskEnds:
+    """The coordinator's ends of a task channel; called from the thread that called `run`.
+
+    Attributes:
+        rows: takes a frame for the reader, waiting while there is no room. What it raises ends the task.
+        units: where the task's units come from.
+        deliver: takes the frames that a fed task made of one place of its ledger, for the reader, all of them at once:
+            another attempt can go on behind them. Used instead of `rows` by fed tasks.
+    """
+
+    rows: Callable[[pa.RecordBatch], None]
+    units: UnitSource | None = None
+    deliver: Deliver | None = None
+
+
+class LostInputError(ExternalError):
+    """Frames of finished tasks could not be read where they should be. The coordinator has them made again."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        lost: Sequence[tuple[StageId, int, int]] = (),
+        where: TaskKey | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, where=where, hint=hint)
+        self.lost = tuple(lost)
+
+
+class Lease(Protocol):
+    """A query that a worker holds, for as long as it hears from the coordinator. Any thread may call anything."""
+
+    def close(self) -> None:
+        """Let go: tasks end, everything is removed, then this returns. Idempotent, never raises, does not wait long."""
+        ...
+
+
+class FrameReader(Protocol):
+    """The part of a worker that other workers use."""
+
+    def read(
+        self, query: QueryId, secret: str, names: Sequence[str], cancel: CancelToken, patience: float
+    ) -> Iterator[Piece]:
+        """The bytes of files that tasks of the query reported, file after file, in pieces.
+
+        Bounded: a slow caller stops the worker. Repeatable. Raises `LostInputError` if a file is not there, or nothing
+        came for `patience` seconds; then nothing is known of the files that were not complete.
+        """
+        ...
+
+    def close(self) -> None: ...
+
+
+class WorkerChannel(FrameReader, Protocol):
+    """A coordinator's way to one worker. Any thread may call anything, any number of queries at once.
+
+    A call that the worker cannot answer raises an `ExternalError`; nothing is retried below this contract.
+    """
+
+    @property
+    def address(self) -> str: ...
+
+    def info(self) -> WorkerInfo:
+        """Ask who is there; returns or raises within a few seconds."""
+        ...
+
+    def status(self) -> WorkerStatus: ...
+
+    def reaches(self, directory: str, name: str, content: str) -> bool:
+        """Whether the worker sees this file in that directory, and may write there."""
+        ...
+
+    def hold(self, query: QueryId, secret: str, patience: float, on_lost: Callable[[SparkfusionError], None]) -> Lease:
+        """Have the worker hold a query. Needed before `run` and `read`.
+
+        Args:
+            secret: what others have to show to `read` frames of this query; nothing else can be done with it.
+            patience: seconds of silence after which the worker counts as lost.
+            on_lost: called once, from a thread of the channel, if the worker dies, hangs or has let go of the query.
+                Calls of `run` on a worker that hangs have to be cancelled then.
+        """
+        ...
+
+    def run(self, order: TaskOrder, ends: TaskEnds, cancel: CancelToken) -> TaskReport:
+        """Run a task to its end; in the calling thread, which may wait long. Errors have the worker's words and kind.
+
+        Files of the report have names instead of paths. Cancelling returns promptly with a `QueryCancelledError`; what
+        the attempt made goes at once, at the latest with the query. A task is run once for each call: after a lost
+        connection it may have run to its end, and nobody will read what it wrote.
+        """
+        ...
+
+    def discard(self, key: TaskKey) -> None:
+        """Remove what an attempt wrote. Idempotent."""
+        ...
+
+
+class Transport(Protocol):
+    """How workers of one kind of address are reached. Found by the scheme of the address, see `schemes`."""
+
+    def connect(self, address: str, access: Access) -> WorkerChannel:
+        """A channel; nothing need be sent before its first use."""
+        ...
+
+
+@dataclass(frozen=True)
+class Access:
+    """What opens the door to workers. Paths are of PEM files.
+
+    Attributes:
+        token: what every worker asks for; empty between workers, which show a query's secret instead.
+        ca: whom to trust when a worker shows its certificate; empty for those that the system trusts.
+        certificate, key: what we show, where workers ask for it.
+    """
+
+    token: str = field(default="", repr=False)
+    ca: str = ""
+    certificate: str = ""
+    key: str = ""

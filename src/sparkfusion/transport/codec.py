@@ -1,0 +1,279 @@
+"""Orders, reports and errors as messages. Explicit field by field: nothing is pickled, nothing unknown is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sparkfusion import errors
+from sparkfusion.errors import SparkfusionError
+from sparkfusion.exchange.manifest import FrameFile, Manifest
+from sparkfusion.feed.dispatch import FeedError
+from sparkfusion.ids import TaskKey
+from sparkfusion.plan.sources import SourceFile
+from sparkfusion.transport.base import LostInputError, TaskOrder, WorkerInfo, WorkerStatus
+from sparkfusion.transport.message import Fields, ProtocolError, pack
+from sparkfusion.worker.copy import CopyOrder
+from sparkfusion.worker.task import Fetched, OperatorMetrics, TaskInput, TaskReport, TaskSpec
+from sparkfusion.worker.units import FeedInput
+
+_ERRORS: dict[str, type[SparkfusionError]] = {
+    each.__name__: each
+    for each in (
+        errors.UserError,
+        errors.ResourceError,
+        errors.ExternalError,
+        errors.InternalError,
+        errors.PlanTooLargeError,
+        errors.StoreFullError,
+        errors.WireFormatError,
+        errors.QueryCancelledError,
+        FeedError,
+        LostInputError,
+        ProtocolError,
+    )
+}
+_BY_KIND: dict[str, type[SparkfusionError]] = {
+    "user": errors.UserError,
+    "resource": errors.ResourceError,
+    "external": errors.ExternalError,
+    "internal": errors.InternalError,
+}
+
+# ---- orders
+
+
+def pack_order(order: TaskOrder) -> bytes:
+    spec = order.spec
+    feed = spec.feed
+    blobs = {"plan": spec.plan, "reader": order.reader, "recipe": order.recipe, "schema": feed.schema if feed else None}
+    present = {name: blob for name, blob in blobs.items() if blob is not None}
+    fields = {
+        "key": _key_fields(spec.key),
+        "inputs": [
+            {"exchange": each.exchange, "group": each.group, "files": [asdict(file) for file in each.files]}
+            for each in spec.inputs
+        ],
+        "outputs": spec.outputs,
+        "options": dict(spec.options),
+        "memory_limit": spec.memory_limit,
+        "feed": _feed_fields(feed) if feed is not None else None,
+        "here": order.here,
+        "destination": order.destination,
+        "writes": _copy_fields(order.writes) if order.writes is not None else None,
+        "compression": order.compression,
+        "shared": list(order.shared),
+        "store_memory": order.store_memory,
+        "patience": order.patience,
+        "first": order.first,
+        "extensions": dict(order.extensions),
+        "blobs": list(present),
+    }
+    return pack("order", fields, *present.values())
+
+
+def order_of(fields: Fields, blobs: Sequence[memoryview]) -> TaskOrder:
+    """An order from a message. Whether Python is trusted is not in it: the worker decides that."""
+    names = fields.texts("blobs")
+    if len(names) != len(blobs) or "plan" not in names:
+        raise ProtocolError("the parts of an order do not add up")
+    given = {name: bytes(blob) for name, blob in zip(names, blobs, strict=True)}
+    feed = fields.maybe_part("feed")
+    writes = fields.maybe_part("writes")
+    destination = fields.text("destination")
+    if destination not in ("store", "reader"):
+        raise ProtocolError(f"an order has no destination {destination!r}")
+    spec = TaskSpec(
+        key=_key(fields.part("key")),
+        plan=given["plan"],
+        inputs=tuple(
+            TaskInput(each.integer("exchange"), each.integer("group"), tuple(map(_source, each.parts("files"))))
+            for each in fields.parts("inputs")
+        ),
+        outputs=fields.integer("outputs"),
+        options=fields.mapping("options"),
+        memory_limit=fields.integer("memory_limit"),
+        spill_directory="",
+        trust_python=False,
+        feed=_feed(feed, given.get("schema", b"")) if feed is not None else None,
+    )
+    return TaskOrder(
+        spec=spec,
+        here=fields.text("here"),
+        destination="store" if destination == "store" else "reader",
+        writes=_copy(writes) if writes is not None else None,
+        compression=fields.text("compression"),
+        shared=fields.integers("shared"),
+        store_memory=fields.integer("store_memory"),
+        patience=fields.number("patience"),
+        first=fields.integer("first"),
+        reader=given.get("reader"),
+        recipe=given.get("recipe"),
+        extensions=fields.mapping("extensions"),
+    )
+
+
+def _feed_fields(feed: FeedInput) -> dict[str, Any]:
+    return {
+        "feed": feed.feed,
+        "table": feed.table,
+        "files": feed.files,
+        "columns": list(feed.columns),
+        "partition_columns": list(feed.partition_columns),
+        "headers": dict(feed.headers),
+    }
+
+
+def _feed(fields: Fields, schema: bytes) -> FeedInput:
+    return FeedInput(
+        feed=fields.integer("feed"),
+        table=fields.text("table"),
+        files=fields.flag("files"),
+        schema=schema,
+        columns=fields.texts("columns"),
+        partition_columns=fields.texts("partition_columns"),
+        headers=fields.mapping("headers"),
+    )
+
+
+def _copy_fields(order: CopyOrder) -> dict[str, Any]:
+    return {"staging": order.staging, "target": order.target, "rest": order.rest, "options": dict(order.options)}
+
+
+def _copy(fields: Fields) -> CopyOrder:
+    return CopyOrder(fields.text("staging"), fields.text("target"), fields.text("rest"), fields.mapping("options"))
+
+
+def _source(fields: Fields) -> SourceFile:
+    return SourceFile(fields.text("path"), fields.integer("size"))
+
+
+# ---- keys
+
+
+def pack_key(kind: str, key: TaskKey) -> bytes:
+    return pack(kind, {"key": _key_fields(key)})
+
+
+def key_of(fields: Fields) -> TaskKey:
+    return _key(fields.part("key"))
+
+
+def _key_fields(key: TaskKey) -> dict[str, Any]:
+    return {"query": key.query, "stage": key.stage, "task": key.task, "attempt": key.attempt}
+
+
+def _key(fields: Fields) -> TaskKey:
+    numbers = [fields.integer(name) for name in ("stage", "task", "attempt")]
+    query = fields.text("query")
+    if min(numbers) < 0 or not query.isalnum() or len(query) > 64:
+        raise ProtocolError("a message names no task")
+    return TaskKey(query, *numbers)
+
+
+# ---- reports
+
+
+def pack_report(report: TaskReport) -> bytes:
+    fields = {
+        "key": _key_fields(report.key),
+        "files": [asdict(file) for file in report.manifest.files],
+        "rows": report.rows,
+        "seconds": report.seconds,
+        "operators": [asdict(each) for each in report.operators],
+        "units": report.units,
+        "fetched": [asdict(each) for each in report.fetched],
+    }
+    return pack("report", fields)
+
+
+def report_of(fields: Fields) -> TaskReport:
+    key = key_of(fields)
+    files = [
+        FrameFile(each.text("path"), each.integer("partition"), each.integer("rows"), each.integer("bytes"))
+        for each in fields.parts("files")
+    ]
+    operators = [
+        OperatorMetrics(
+            each.text("name"),
+            each.integer("depth"),
+            each.maybe_integer("rows"),
+            each.maybe_number("compute_seconds"),
+            each.integer("spilled_bytes"),
+        )
+        for each in fields.parts("operators")
+    ]
+    fetched = [
+        Fetched(each.integer("exchange"), each.integer("bytes"), each.integer("messages"), each.number("seconds"))
+        for each in fields.parts("fetched")
+    ]
+    return TaskReport(
+        key,
+        Manifest(key, tuple(files)),
+        fields.integer("rows"),
+        fields.number("seconds"),
+        tuple(operators),
+        units=fields.integer("units"),
+        fetched=tuple(fetched),
+    )
+
+
+# ---- errors
+
+
+def pack_error(error: SparkfusionError) -> bytes:
+    fields = {
+        "name": type(error).__name__,
+        "of": error.kind,
+        "message": error.message,
+        "hint": error.hint,
+        "where": _key_fields(error.where) if error.where is not None else None,
+        "lost": [list(each) for each in error.lost] if isinstance(error, LostInputError) else [],
+    }
+    return pack("error", fields)
+
+
+def error_of(fields: Fields) -> SparkfusionError:
+    """The error again; of a class that is not known here, the plain one of its kind."""
+    where = fields.maybe_part("where")
+    known = _ERRORS.get(fields.text("name")) or _BY_KIND.get(fields.text("of"), errors.InternalError)
+    found = known(
+        fields.text("message"), where=_key(where) if where is not None else None, hint=fields.maybe_text("hint")
+    )
+    if isinstance(found, LostInputError):
+        found.lost = tuple(_lost(each) for each in fields.lists("lost"))
+    return found
+
+
+def _lost(numbers: Sequence[int]) -> tuple[int, int, int]:
+    if len(numbers) != 3:
+        raise ProtocolError("a message names no task")
+    stage, task, attempt = numbers
+    return stage, task, attempt
+
+
+# ---- what a worker says of itself
+
+
+def pack_info(info: WorkerInfo) -> bytes:
+    return pack("info", asdict(info))
+
+
+def info_of(fields: Fields) -> WorkerInfo:
+    return WorkerInfo(
+        version=fields.text("version"),
+        datafusion=fields.text("datafusion"),
+        python=fields.text("python"),
+        slots=fields.integer("slots"),
+        host=fields.text("host"),
+        trusts_python=fields.flag("trusts_python"),
+    )
+
+
+def pack_status(status: WorkerStatus) -> bytes:
+    return pack("status", asdict(status))
+
+
+def status_of(fields: Fields) -> WorkerStatus:
+    return WorkerStatus(*(fields.integer(name) for name in ("running", "queries", "files", "bytes")))

@@ -1,0 +1,131 @@
+"""Holding a query on a worker: an exchange call that lives as long as the query, with a word every second."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pyarrow import flight
+
+from sparkfusion.errors import ExternalError, SparkfusionError
+from sparkfusion.ids import QueryId
+from sparkfusion.transport.codec import error_of
+from sparkfusion.transport.flight.blame import flight_error
+from sparkfusion.transport.flight.ending import end_call
+from sparkfusion.transport.flight.protocol import LEASE, RENEW_SECONDS, SMALL_MESSAGE
+from sparkfusion.transport.message import pack, unpack
+
+_CLOSE_SECONDS = 8.0
+
+
+class FlightLease:
+    """The coordinator says a word every second, more often if it has little patience, and hears one back. Silence on
+    either side ends the lease.
+
+    One thread speaks and keeps the time, one listens: the listener may wait without an end.
+    """
+
+    def __init__(
+        self,
+        client: flight.FlightClient,
+        options: flight.FlightCallOptions,
+        address: str,
+        query: QueryId,
+        secret: str,
+        patience: float,
+        on_lost: Callable[[SparkfusionError], None],
+    ) -> None:
+        self._address = address
+        self._patience = patience
+        self._on_lost = on_lost
+        self._heard = time.monotonic()
+        self._held = threading.Event()
+        self._closing = threading.Event()
+        self._ended = threading.Event()
+        self._lock = threading.Lock()
+        self._error: SparkfusionError | None = None
+        try:
+            self._writer, self._reader = client.do_exchange(flight.FlightDescriptor.for_command(LEASE), options)
+            self._writer.write_metadata(pack("hold", {"query": query, "secret": secret}))
+        except flight.FlightError as error:
+            raise flight_error(error, address) from error
+        self._listener = _start(self._listen, f"sparkfusion-{query}-lease-listen")
+        if not self._held.wait(patience) or self._error is not None:
+            self._closing.set()
+            end_call(self._writer, self._reader, clean=False)
+            self._listener.join()
+            raise self._refusal()
+        self._speaker = _start(self._speak, f"sparkfusion-{query}-lease")
+
+    def close(self) -> None:
+        """Ends the call; the worker ends its side when everything of the query is gone there."""
+        with self._lock:
+            first = not self._closing.is_set()
+            self._closing.set()
+        if first:
+            try:
+                self._writer.done_writing()
+            except flight.FlightError:
+                self._reader.cancel()
+        if not self._ended.wait(_CLOSE_SECONDS):
+            self._reader.cancel()
+        for thread in (self._speaker, self._listener):
+            if thread is not threading.current_thread():
+                thread.join()
+        end_call(self._writer, self._reader, clean=self._error is None)
+
+    def _refusal(self) -> SparkfusionError:
+        return self._error or ExternalError(f"worker {self._address} does not answer")
+
+    def _speak(self) -> None:
+        while not self._closing.wait(min(RENEW_SECONDS, self._patience / 4)):
+            silence = time.monotonic() - self._heard
+            if silence > self._patience:
+                self._lose(ExternalError(f"worker {self._address} has been silent for {silence:.0f} seconds"))
+                return
+            try:
+                with self._lock:
+                    if not self._closing.is_set():
+                        self._writer.write_metadata(pack("renew"))
+            except flight.FlightError as error:
+                self._fail(flight_error(error, self._address))
+                return
+
+    def _listen(self) -> None:
+        try:
+            while True:
+                kind, fields, _ = unpack(memoryview(self._reader.read_chunk().app_metadata), SMALL_MESSAGE)
+                if kind == "error":
+                    raise error_of(fields)
+                self._heard = time.monotonic()
+                self._held.set()
+        except StopIteration:
+            self._fail(ExternalError(f"worker {self._address} let go of the query"))
+        except SparkfusionError as error:
+            self._fail(error)
+        except Exception as error:
+            self._fail(flight_error(error, self._address))
+        finally:
+            self._ended.set()
+            self._held.set()
+
+    def _fail(self, error: SparkfusionError) -> None:
+        self._error = error
+        if self._held.is_set() and not self._closing.is_set():
+            self._lose(error)
+
+    def _lose(self, error: SparkfusionError) -> None:
+        with self._lock:
+            first = not self._closing.is_set()
+            self._closing.set()
+        if first:
+            self._reader.cancel()
+            self._on_lost(error)
+
+
+def _start(work: Callable[[], Any], name: str) -> threading.Thread:
+    thread = threading.Thread(target=work, name=name, daemon=True)
+    thread.start()
+    return thread

@@ -1,0 +1,54 @@
+"""What both ends of a Flight connection know: names of calls, headers, pieces of files, frames as bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+TASK = b"task"
+LEASE = b"lease"
+FRAMES = b"frames"
+TOKEN_HEADER = "authorization"
+SECRET_HEADER = "x-sparkfusion-secret"
+PIECE_BYTES = 4 * 1024 * 1024
+FRAME_BYTES = 32 * 1024 * 1024
+SMALL_MESSAGE = 64 * 1024
+RENEW_SECONDS = 1.0
+
+PIECES = pa.schema([pa.field("file", pa.uint32()), pa.field("data", pa.large_binary())])
+"""Bytes of files travel as they are: a frame is neither decompressed nor encoded again on its way."""
+
+
+def bearer(token: str) -> str:
+    return f"Bearer {token}"
+
+
+def piece_batch(index: int, data: pa.Buffer) -> pa.RecordBatch:
+    """A piece as a batch, without a copy."""
+    offsets = pa.array([0, len(data)], pa.int64()).buffers()[1]
+    column = pa.Array.from_buffers(pa.large_binary(), 1, [None, offsets, data])
+    return pa.RecordBatch.from_arrays([pa.array([index], pa.uint32()), column], schema=PIECES)
+
+
+def piece_of(batch: pa.RecordBatch) -> tuple[int, pa.Buffer]:
+    index = batch.column(0)[0].as_py()
+    return index, batch.column(1)[0].as_buffer()
+
+
+def frames_of(batch: pa.RecordBatch, options: pa.ipc.IpcWriteOptions) -> Iterator[pa.Buffer]:
+    """A batch as Arrow streams of a bounded size, each with its schema and dictionaries."""
+    if batch.nbytes > FRAME_BYTES and batch.num_rows > 1:
+        half = batch.num_rows // 2
+        yield from frames_of(batch.slice(0, half), options)
+        yield from frames_of(batch.slice(half), options)
+        return
+    target = pa.BufferOutputStream()
+    with pa.ipc.new_stream(target, batch.schema, options=options) as writer:
+        writer.write_batch(batch)
+    yield target.getvalue()
+
+
+def batch_of(frame: memoryview) -> pa.RecordBatch:
+    with pa.ipc.open_stream(pa.py_buffer(frame)) as reader:
+        return reader.read_next_batch()

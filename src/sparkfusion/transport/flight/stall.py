@@ -1,0 +1,35 @@
+"""Noticing that nothing comes any more: calls of Flight wait without an end."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+
+class Stall:
+    """Calls `give_up` once when `moved` was not called for so many seconds, while the `with` lasts."""
+
+    def __init__(self, seconds: float, give_up: Callable[[], object]) -> None:
+        self._seconds = seconds
+        self._give_up = give_up
+        self._moved = time.monotonic()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="sparkfusion-stall", daemon=True)
+
+    def moved(self) -> None:
+        self._moved = time.monotonic()
+
+    def __enter__(self) -> Stall:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while (left := self._moved + self._seconds - time.monotonic()) > 0:
+            if self._over.wait(left):
+                return
+        self._give_up()

@@ -1,0 +1,81 @@
+"""A Flight worker as a whole: its host, its server, its way to other workers."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from sparkfusion.errors import UserError
+from sparkfusion.transport.base import Access
+from sparkfusion.transport.flight.server import FlightWorker, Tls
+from sparkfusion.transport.host import HostOptions, WorkerHost
+from sparkfusion.transport.peers import PeerConnections
+
+_SHUTDOWN_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Listen:
+    """Where a worker listens, and who may come.
+
+    Attributes:
+        insecure: leave loopback without TLS all the same.
+    """
+
+    host: str
+    port: int
+    token: str
+    tls: Tls | None = None
+    insecure: bool = False
+
+
+class RunningWorker:
+    """Serves from when it is made until `close`."""
+
+    def __init__(self, listen: Listen, options: HostOptions) -> None:
+        _check(listen)
+        tls = listen.tls or Tls("", "")
+        self._peers = PeerConnections(Access(ca=tls.ca, certificate=tls.certificate, key=tls.key))
+        self._host = WorkerHost(options, self._peers)
+        try:
+            self._server = FlightWorker(self._host, listen.token, _bracketed(listen.host), listen.port, listen.tls)
+        except Exception as error:
+            self._host.close()
+            raise UserError(f"cannot listen on {listen.host}:{listen.port}: {error}") from error
+        scheme = "flight+tls" if listen.tls is not None else "flight"
+        self.address = f"{scheme}://{_bracketed(listen.host)}:{self._server.port}"
+
+    def close(self) -> bool:
+        """Let go of every query, then stop listening; whether all calls have ended. A hung caller is not waited for."""
+        self._host.close()
+        self._peers.close()
+        stopping = threading.Thread(target=self._server.shutdown, name="sparkfusion-worker-shutdown", daemon=True)
+        stopping.start()
+        stopping.join(_SHUTDOWN_SECONDS)
+        return not stopping.is_alive()
+
+
+def _check(listen: Listen) -> None:
+    if listen.tls is None and not listen.insecure and not is_loopback(listen.host):
+        raise UserError(
+            f"a worker on {listen.host} can be reached from other machines, and would talk to them in the clear",
+            hint="give --tls-cert and --tls-key; or --insecure, if the network itself is safe",
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """
+    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host

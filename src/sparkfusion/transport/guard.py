@@ -1,0 +1,156 @@
+"""What a worker takes: sizes, files below allowed directories, and Python functions only where it was told to."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+from sparkfusion.config import MIB
+from sparkfusion.errors import PlanTooLargeError, UserError
+from sparkfusion.exchange.urls import is_url, plain_path
+from sparkfusion.feed.feed import UnitSource
+from sparkfusion.feed.units import FileUnit, is_compressed, unpack
+from sparkfusion.plan.feeds import is_fed
+from sparkfusion.plan.sources import exchange_of
+from sparkfusion.plan.wire import PlanNode, decode, file_scan_conf, kind, walk
+from sparkfusion.plan.wire.tree import SINKS
+from sparkfusion.transport.base import TaskOrder
+from sparkfusion.transport.message import ProtocolError
+
+_REFUSED = frozenset({"unknown", "extension", *SINKS})  # they write files, or are something we cannot look into
+TRUST = "start the workers with --trust-python, if you trust everybody who has their token"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most that a worker takes.
+
+    Attributes:
+        plan_bytes: of one plan. `message_bytes`: of one message, an order with its functions for example.
+        outputs: output partitions of a task. `input_files`: files that one reads.
+        unit_bytes: of the units that a task is given at once, unpacked.
+        queries: held at once. `waiting`: tasks that wait for a slot.
+    """
+
+    plan_bytes: int = 64 * MIB
+    message_bytes: int = 256 * MIB
+    outputs: int = 100_000
+    input_files: int = 1_000_000
+    unit_bytes: int = 64 * MIB
+    queries: int = 1_000
+    waiting: int = 10_000
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Checks orders before anything of them is used.
+
+    Attributes:
+        roots: directories below which tasks read and write files; none: whatever the worker's user may.
+    """
+
+    limits: Limits = Limits()
+    roots: tuple[Path, ...] = ()
+    trust_python: bool = False
+
+    def check(self, order: TaskOrder) -> None:
+        """Raise if the order is not to be carried out."""
+        spec, limits = order.spec, self.limits
+        if len(spec.plan) > limits.plan_bytes:
+            raise PlanTooLargeError(f"a plan of {len(spec.plan):,} bytes is over the limit of {limits.plan_bytes:,}")
+        if not 0 < spec.outputs <= limits.outputs:
+            raise ProtocolError(f"a task cannot have {spec.outputs:,} output partitions")
+        if sum(len(each.files) for each in spec.inputs) > limits.input_files:
+            raise ProtocolError(f"a task reads more than {limits.input_files:,} files")
+        if not self.trust_python:
+            self._check_functions(order)
+        root = decode(spec.plan)
+        for node in walk(root):
+            if kind(node) in _REFUSED:
+                raise ProtocolError(f"a worker does not run plans with a node of kind {kind(node)!r}")
+        if self.roots:
+            self._check_scans(root)
+            if order.writes is not None:
+                self.check_path(order.writes.staging, "write to")
+
+    def check_path(self, path: str, verb: str = "read") -> None:
+        if self.roots and not self.allows(path):
+            raise UserError(
+                f"this worker may not {verb} {path!r}",
+                hint=f"it was started with --allow-root {', '.join(map(str, self.roots))}",
+            )
+
+    def allows(self, path: str) -> bool:
+        """Whether a path is below an allowed directory, links followed, also if percent signs mean something in it."""
+        forms = (Path(path).resolve(), Path(unquote(path)).resolve())
+        return not self.roots or all(any(form.is_relative_to(root) for root in self.roots) for form in forms)
+
+    def units(self, units: UnitSource) -> UnitSource:
+        """The same units, checked as they come."""
+        return _CheckedUnits(units, self)
+
+    def _check_functions(self, order: TaskOrder) -> None:
+        if order.reader is not None:
+            table = order.spec.feed.table if order.spec.feed is not None else ""
+            raise UserError(
+                f"the reader of table {table!r} is a Python function, which this worker does not take", hint=TRUST
+            )
+        if order.recipe is not None:
+            raise UserError("object stores are made by Python functions, which this worker does not take", hint=TRUST)
+
+    def _check_scans(self, root: PlanNode) -> None:
+        for node in walk(root):
+            conf = file_scan_conf(node)
+            if conf is None or exchange_of(node) is not None or not conf.object_store_url.startswith("file:"):
+                continue
+            for path in (file.path for group in conf.file_groups for file in group.files if not is_fed(file)):
+                self.check_path(f"/{path}")
+
+
+def named_refusal(message: str) -> str | None:
+    """What to say if DataFusion refused to unpickle a function inside a plan; None for any other error."""
+    return "this worker does not take Python functions" if "Refusing to deserialize inline Python" in message else None
+
+
+class _CheckedUnits:
+    def __init__(self, units: UnitSource, guard: Guard) -> None:
+        self._units = units
+        self._guard = guard
+
+    def take(self, offset: int) -> bytes | None:
+        data = self._units.take(offset)
+        if data is None:
+            return None
+        _check_size(data, self._guard.limits.unit_bytes)
+        if self._guard.roots:
+            self._check_paths(data, self._guard.check_path)
+        return data
+
+    def failed(self, offset: int) -> None:
+        self._units.failed(offset)
+
+    def enough(self) -> None:
+        self._units.enough()
+
+    def _check_paths(self, data: bytes, check: Callable[[str], None]) -> None:
+        units: Iterable[object] = unpack(data, trust_python=self._guard.trust_python)
+        for path in (unit.path for unit in units if isinstance(unit, FileUnit)):
+            if not is_url(path) or path.startswith("file:"):
+                check(plain_path(path))
+
+
+def _check_size(data: bytes, limit: int) -> None:
+    if not is_compressed(data):
+        if len(data) > limit:
+            raise ProtocolError(f"work units of more than {limit:,} bytes at once are over the limit")
+        return
+    try:
+        unpacker = zlib.decompressobj()
+        unpacker.decompress(data, limit)
+    except zlib.error:
+        raise ProtocolError("these are no work units") from None
+    if unpacker.unconsumed_tail:
+        raise ProtocolError(f"work units of more than {limit:,} bytes at once are over the limit")

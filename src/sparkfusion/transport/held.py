@@ -1,0 +1,132 @@
+"""What a worker holds of one query: its running tasks, the frames they wrote, the frames brought for them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from sparkfusion.config import machine_memory
+from sparkfusion.errors import ExternalError
+from sparkfusion.exchange.channel import ChannelClosedError
+from sparkfusion.exchange.owned import OwnedDirectory
+from sparkfusion.exchange.sink import FileSink, Sink
+from sparkfusion.exchange.store import LocalStore
+from sparkfusion.ids import QueryId, TaskKey
+from sparkfusion.transport.base import TaskOrder
+from sparkfusion.transport.inputs import InputFetcher, Peers
+from sparkfusion.transport.places import name_of
+from sparkfusion.worker.cancel import CancelToken
+from sparkfusion.worker.copy import CopySink
+from sparkfusion.worker.task import TaskReport
+
+
+class HeldQuery:
+    """Any thread may call anything. After `release` nothing can be begun, and nothing is left."""
+
+    def __init__(self, query: QueryId, secret: str, directory: str, peers: Peers) -> None:
+        self.secret = secret
+        self.heard = time.monotonic()
+        self._query = query
+        self._directory = directory
+        self._peers = peers
+        self._changed = threading.Condition()
+        self._tasks: dict[TaskKey, CancelToken] = {}
+        self._files: dict[str, Path] = {}
+        self._released = False
+        self._stores: _Stores | None = None
+
+    @property
+    def running(self) -> int:
+        return len(self._tasks)
+
+    @contextmanager
+    def task(self, order: TaskOrder, cancel: CancelToken) -> Iterator[_Stores]:
+        """A task is under way, and may use the stores."""
+        key = order.spec.key
+        with self._changed:
+            if self._released:
+                raise ChannelClosedError
+            if key in self._tasks:
+                raise ExternalError("this attempt is under way already", where=key)
+            if self._stores is None:
+                self._stores = _Stores(self._query, self.secret, self._directory, order, self._peers)
+            stores = self._stores
+            self._tasks[key] = cancel
+        try:
+            yield stores
+        finally:
+            stores.inputs.done(key)
+            with self._changed:
+                self._tasks.pop(key, None)
+                self._changed.notify_all()
+
+    def keep(self, report: TaskReport) -> TaskReport:
+        """Remember a finished task's files, and give its report with names instead of paths."""
+        files = report.manifest.files
+        named = tuple(replace(file, path=name_of(report.key, file)) for file in files)
+        with self._changed:
+            self._files.update({name.path: Path(file.path) for name, file in zip(named, files, strict=True)})
+        return replace(report, manifest=replace(report.manifest, files=named))
+
+    def find(self, name: str) -> Path | None:
+        return self._files.get(name)
+
+    def discard(self, key: TaskKey) -> None:
+        with self._changed:
+            token = self._tasks.get(key)
+            stores = self._stores
+            prefix = f"{key.stage}-{key.task}-{key.attempt}/"
+            self._files = {name: path for name, path in self._files.items() if not name.startswith(prefix)}
+        if token is not None:
+            token.cancel()
+        if stores is not None:
+            stores.discard(key)
+
+    def release(self, patience: float) -> None:
+        """Stop the tasks, wait for them, remove everything. Idempotent."""
+        with self._changed:
+            self._released = True
+            tokens = list(self._tasks.values())
+        for token in tokens:
+            token.cancel()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._tasks, patience)
+            stores, self._stores = self._stores, None
+            self._files = {}
+        if stores is not None:
+            stores.close()
+
+
+class _Stores:
+    """The directories of one query."""
+
+    def __init__(self, query: QueryId, secret: str, directory: str, order: TaskOrder, peers: Peers) -> None:
+        memory = machine_memory() // 8 if order.store_memory < 0 else order.store_memory
+        self._frames = LocalStore(query, memory_budget=memory // 2, directory=directory)
+        self._fetched = LocalStore(query, memory_budget=memory - memory // 2, directory=directory)
+        self._disk = LocalStore(query, memory_budget=0, directory=directory)
+        self._spills = OwnedDirectory(query, self._disk.base)
+        self.inputs = InputFetcher(query, secret, self._fetched, peers, order.patience)
+
+    @property
+    def spill_directory(self) -> str:
+        return str(self._spills.path)
+
+    def sink(self, order: TaskOrder) -> Sink:
+        """For a task whose rows stay here, or are written to the user's files."""
+        if order.writes is not None:
+            return CopySink(order.spec.key, self._disk, order.writes)
+        return FileSink(order.spec.key, self._frames, order.compression)
+
+    def discard(self, key: TaskKey) -> None:
+        self._frames.discard(key)
+        self._disk.discard(key)
+
+    def close(self) -> None:
+        self._spills.close()
+        for store in (self._frames, self._fetched, self._disk):
+            store.close()

@@ -1,0 +1,293 @@
+"""The worker itself: what stands behind every transport. It runs tasks, keeps their frames, and lets go of queries."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import os
+import pickle
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from sparkfusion.config import MIB, machine_memory
+from sparkfusion.errors import ExternalError, QueryCancelledError, ResourceError, SparkfusionError, UserError, classify
+from sparkfusion.exchange.channel import ChannelClosedError
+from sparkfusion.exchange.delivery import GrantSink
+from sparkfusion.exchange.manifest import Manifest
+from sparkfusion.exchange.owned import PREFIX, remove_orphans
+from sparkfusion.exchange.sink import Sink
+from sparkfusion.exchange.store import SHARED_MEMORY
+from sparkfusion.ids import QueryId, TaskKey
+from sparkfusion.transport.base import LostInputError, TaskEnds, TaskOrder, WorkerInfo, WorkerStatus
+from sparkfusion.transport.guard import TRUST, Guard, named_refusal
+from sparkfusion.transport.held import HeldQuery
+from sparkfusion.transport.inputs import Peers
+from sparkfusion.transport.rewrites import PlanRewrite, RewriteContext, installed_rewrites
+from sparkfusion.transport.slot import Slot, UnhurriedUnits
+from sparkfusion.transport.version import this_version
+from sparkfusion.worker.cancel import CancelToken
+from sparkfusion.worker.run_task import run_task
+from sparkfusion.worker.task import TaskReport, TaskSpec
+from sparkfusion.worker.units import FeedEnd
+
+_SWEEP_SECONDS = 0.25
+_RELEASE_SECONDS = 5.0
+_log = logging.getLogger("sparkfusion")
+
+
+@dataclass(frozen=True)
+class HostOptions:
+    """How a worker is set up.
+
+    Attributes:
+        directory: for frames beyond their share of memory, and for spills; empty for the system's temporary one.
+        lease_seconds: how long a query is held without a word from its coordinator.
+    """
+
+    slots: int
+    directory: str = ""
+    lease_seconds: float = 10.0
+    guard: Guard = field(default_factory=Guard)
+
+
+class WorkerHost:
+    """One worker. Any thread may call anything.
+
+    Args:
+        peers: the way to other workers' frames, by address.
+        rewrites: changes of every plan, in order; by default those that installed packages register.
+    """
+
+    def __init__(self, options: HostOptions, peers: Peers, rewrites: Sequence[PlanRewrite] | None = None) -> None:
+        self._options = options
+        self._peers = peers
+        self._rewrites = list(rewrites) if rewrites is not None else installed_rewrites()
+        self._slots = threading.Semaphore(options.slots)
+        self._lock = threading.Lock()
+        self._queries: dict[QueryId, HeldQuery] = {}
+        self._under_way = 0
+        self._closed = threading.Event()
+        for base in (self._base, SHARED_MEMORY):
+            remove_orphans(base)
+        self._sweeper = threading.Thread(target=self._sweep, name="sparkfusion-worker-leases", daemon=True)
+        self._sweeper.start()
+
+    @property
+    def guard(self) -> Guard:
+        return self._options.guard
+
+    @property
+    def _base(self) -> Path:
+        return Path(self._options.directory or tempfile.gettempdir()).absolute()
+
+    # ---- what it says of itself
+
+    def info(self) -> WorkerInfo:
+        return this_version(self._options.slots, trusts_python=self.guard.trust_python)
+
+    def status(self) -> WorkerStatus:
+        """What is there, files counted where they are."""
+        with self._lock:
+            queries = len(self._queries)
+        own = f"{PREFIX}{os.getpid()}-*/**/*"
+        files = [path for base in (self._base, SHARED_MEMORY) for path in base.glob(own) if path.is_file()]
+        sizes = [size for path in files if (size := _size(path)) is not None and path.name != ".lock"]
+        return WorkerStatus(self._under_way, queries, len(sizes), sum(sizes))
+
+    def reaches(self, directory: str, name: str, content: str) -> bool:
+        if not self.guard.allows(directory) or "/" in name:
+            return False
+        try:
+            seen = (Path(directory) / name).read_text()
+            with tempfile.TemporaryFile(dir=directory):
+                pass
+        except (OSError, ValueError):
+            return False
+        return hmac.compare_digest(seen.encode(), content.encode())
+
+    # ---- queries
+
+    def hold(self, query: QueryId, secret: str) -> None:
+        with self._lock:
+            if query in self._queries or self._closed.is_set():
+                raise ExternalError(f"query {query} is held here already, or the worker is closing")
+            if len(self._queries) >= self.guard.limits.queries:
+                raise ResourceError(f"a worker holds {self.guard.limits.queries:,} queries at most")
+            self._queries[query] = HeldQuery(query, secret, self._options.directory, self._peers)
+
+    def renew(self, query: QueryId) -> None:
+        """The coordinator is there. Raises if the query is not held any more."""
+        self._held(query).heard = time.monotonic()
+
+    def release(self, query: QueryId) -> None:
+        """Let go of a query: its tasks end, its files go, then this returns. Idempotent."""
+        with self._lock:
+            held = self._queries.pop(query, None)
+        if held is not None:
+            held.release(_RELEASE_SECONDS)
+
+    def opens(self, secret: str) -> bool:
+        """Whether this is the secret of a query that is held."""
+        with self._lock:
+            held = list(self._queries.values())
+        return any(hmac.compare_digest(each.secret.encode(), secret.encode()) for each in held)
+
+    def files(self, query: QueryId, secret: str, names: Sequence[str]) -> list[Path]:
+        """Where frames are that tasks of a query reported."""
+        held = self._held(query)
+        if not hmac.compare_digest(held.secret.encode(), secret.encode()):
+            raise UserError("that is not the secret of this query")
+        if len(names) > self.guard.limits.input_files:
+            raise UserError(f"more than {self.guard.limits.input_files:,} files at once")
+        paths = [held.find(name) for name in names]
+        missing = [name for name, path in zip(names, paths, strict=True) if path is None]
+        if missing:
+            raise LostInputError(f"frames {missing[0]} are not here")
+        return [path for path in paths if path is not None]
+
+    def discard(self, key: TaskKey) -> None:
+        with self._lock:
+            held = self._queries.get(key.query)
+        if held is not None:
+            held.discard(key)
+
+    def close(self) -> None:
+        """Let go of everything. Idempotent."""
+        self._closed.set()
+        for query in list(self._queries):
+            self.release(query)
+        self._sweeper.join(_RELEASE_SECONDS)
+
+    # ---- tasks
+
+    def run(self, order: TaskOrder, ends: TaskEnds, cancel: CancelToken) -> TaskReport:
+        """Run a task in this thread, when there is a slot. Raises only errors of ours."""
+        key = order.spec.key
+        with self._lock:
+            if self._under_way >= self.guard.limits.waiting:
+                raise ResourceError(f"{self._under_way:,} tasks run and wait here already", where=key)
+            self._under_way += 1
+        try:
+            held = self._held(key.query)
+            self.guard.check(order)
+            with held.task(order, cancel) as stores, Slot(self._slots, cancel) as slot:
+                inputs, fetched = stores.inputs.bring(
+                    key, order.spec.inputs, order.here, held.find, cancel, order.shared
+                )
+                spec = replace(
+                    order.spec,
+                    plan=self._rewritten(order),
+                    inputs=inputs,
+                    memory_limit=order.spec.memory_limit or self._memory_share(),
+                    spill_directory=stores.spill_directory,
+                    trust_python=self.guard.trust_python,
+                )
+                sink = stores.sink(order) if order.destination == "store" else _reader_sink(spec, ends, slot)
+                prepare = _unpickled(order.recipe) if order.recipe is not None else None
+                report = run_task(spec, sink, cancel, prepare, self._feed_end(order, ends, slot))
+                report = replace(report, fetched=fetched)
+                return report if order.writes is not None else held.keep(report)
+        except ChannelClosedError:
+            raise QueryCancelledError("the task was cancelled", where=key) from None
+        except BaseException as error:
+            found = _named(classify(error, key))
+            if found is error:
+                raise
+            raise found from error
+        finally:
+            with self._lock:
+                self._under_way -= 1
+
+    def _feed_end(self, order: TaskOrder, ends: TaskEnds, slot: Slot) -> FeedEnd | None:
+        if ends.units is None:
+            return None
+        reader = _unpickled(order.reader) if order.reader is not None else None
+        return FeedEnd(self.guard.units(UnhurriedUnits(ends.units, slot)), reader, order.first)
+
+    def _rewritten(self, order: TaskOrder) -> bytes:
+        plan = order.spec.plan
+        for rewrite in self._rewrites:
+            plan = rewrite(plan, RewriteContext(order.spec.key, dict(order.extensions)))
+        return plan
+
+    def _memory_share(self) -> int:
+        return max(64 * MIB, machine_memory() * 6 // 10 // self._options.slots)
+
+    def _held(self, query: QueryId) -> HeldQuery:
+        with self._lock:
+            held = self._queries.get(query)
+        if held is None:
+            raise ExternalError(f"query {query} is not held here: it has ended, or its coordinator was silent too long")
+        return held
+
+    def _sweep(self) -> None:
+        """Let go of queries whose coordinator says nothing any more."""
+        while not self._closed.wait(_SWEEP_SECONDS):
+            silent = time.monotonic() - self._options.lease_seconds
+            with self._lock:
+                gone = [query for query, held in self._queries.items() if held.heard < silent]
+            for query in gone:
+                _log.warning("query %s is let go: nothing was heard of its coordinator", query)
+                self.release(query)
+
+
+def _reader_sink(spec: TaskSpec, ends: TaskEnds, slot: Slot) -> Sink:
+    deliver = ends.deliver
+    if spec.feed is None or deliver is None:
+        return _ReaderSink(spec.key, ends.rows, slot)
+
+    def deliver_lent(offset: int, frames: Iterator[pa.RecordBatch]) -> None:
+        with slot.lent():
+            deliver(offset, frames)
+
+    return GrantSink(spec.key, spec.spill_directory, deliver_lent)
+
+
+class _ReaderSink:
+    """Hands frames up to the reader. Who waits for the reader lends the slot."""
+
+    def __init__(self, key: TaskKey, rows: Callable[[pa.RecordBatch], None], slot: Slot) -> None:
+        self._key = key
+        self._rows = rows
+        self._slot = slot
+
+    def write(self, partition: int, batch: pa.RecordBatch) -> None:
+        del partition
+        with self._slot.lent():
+            self._rows(batch)
+
+    def finish(self) -> Manifest:
+        return Manifest(self._key)
+
+    def abort(self) -> None:
+        return
+
+
+def _unpickled(data: bytes) -> Any:
+    """A function of the user's; only called where Python is trusted, which the guard has checked."""
+    try:
+        return pickle.loads(data)
+    except Exception as error:
+        raise UserError(
+            f"a function of the query cannot be loaded on a worker: {type(error).__name__}: {error}",
+            hint="install the module that defines it on the workers, or define it in the main program",
+        ) from error
+
+
+def _named(error: SparkfusionError) -> SparkfusionError:
+    refusal = named_refusal(error.message)
+    return UserError(refusal, where=error.where, hint=TRUST) if refusal is not None else error
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None

@@ -1,0 +1,123 @@
+"""Messages: a JSON head of plain values and some blobs. Decoding runs nothing and believes nothing."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from sparkfusion.errors import UserError
+
+_LENGTH = struct.Struct("<I")
+_MOST_BLOBS = 16
+V = TypeVar("V")
+
+
+class ProtocolError(UserError):
+    """Bytes that are no message of ours, or one that says something it may not say."""
+
+
+def pack(kind: str, fields: Mapping[str, Any] | None = None, *blobs: bytes | memoryview) -> bytes:
+    """A message as bytes: the head's length, the head, then the blobs, whose sizes the head tells."""
+    head = {"kind": kind, "fields": dict(fields or {}), "blobs": [len(blob) for blob in blobs]}
+    encoded = json.dumps(head, separators=(",", ":"), allow_nan=False).encode()
+    return b"".join((_LENGTH.pack(len(encoded)), encoded, *blobs))
+
+
+def unpack(data: bytes | memoryview, limit: int) -> tuple[str, Fields, list[memoryview]]:
+    """The kind, the fields and the blobs of a message of at most `limit` bytes.
+
+    >>> kind, fields, blobs = unpack(pack("hello", {"name": "x"}, b"12"), 100)
+    >>> kind, fields.text("name"), bytes(blobs[0])
+    ('hello', 'x', b'12')
+    """
+    view = memoryview(data)
+    if len(view) > limit:
+        raise ProtocolError(f"a message of {len(view):,} bytes is over the limit of {limit:,}")
+    if len(view) < _LENGTH.size:
+        raise ProtocolError("a message is cut short")
+    (length,) = _LENGTH.unpack_from(view)
+    start = _LENGTH.size + length
+    if start > len(view):
+        raise ProtocolError("a message is cut short")
+    try:
+        head = json.loads(bytes(view[_LENGTH.size : start]))
+    except (ValueError, RecursionError):
+        raise ProtocolError("a message has no readable head") from None
+    fields = Fields(head)
+    kind, sizes = fields.text("kind"), fields.integers("blobs")
+    if len(sizes) > _MOST_BLOBS or any(size < 0 for size in sizes) or start + sum(sizes) != len(view):
+        raise ProtocolError("the parts of a message do not add up")
+    blobs = []
+    for size in sizes:
+        blobs.append(view[start : start + size])
+        start += size
+    return kind, fields.part("fields"), blobs
+
+
+class Fields:
+    """Values of a message, each taken with the type it has to have."""
+
+    def __init__(self, values: object) -> None:
+        if not isinstance(values, dict):
+            raise ProtocolError("a part of a message is no set of fields")
+        self._values: dict[str, Any] = values
+
+    def text(self, name: str) -> str:
+        return self._of(name, str)
+
+    def integer(self, name: str) -> int:
+        return self._of(name, int)
+
+    def number(self, name: str) -> float:
+        value = self._values.get(name)
+        return float(value) if type(value) is int else self._of(name, float)
+
+    def flag(self, name: str) -> bool:
+        return self._of(name, bool)
+
+    def maybe_text(self, name: str) -> str | None:
+        return None if self._values.get(name) is None else self.text(name)
+
+    def maybe_integer(self, name: str) -> int | None:
+        return None if self._values.get(name) is None else self.integer(name)
+
+    def maybe_number(self, name: str) -> float | None:
+        return None if self._values.get(name) is None else self.number(name)
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        return self._each(name, str)
+
+    def integers(self, name: str) -> tuple[int, ...]:
+        return self._each(name, int)
+
+    def lists(self, name: str) -> list[tuple[int, ...]]:
+        return [Fields({name: each})._each(name, int) for each in self._of(name, list)]
+
+    def mapping(self, name: str) -> dict[str, str]:
+        values = self._of(name, dict)
+        if not all(type(value) is str for value in values.values()):
+            raise ProtocolError(f"field {name!r} of a message does not map texts to texts")
+        return values
+
+    def part(self, name: str) -> Fields:
+        return Fields(self._values.get(name))
+
+    def maybe_part(self, name: str) -> Fields | None:
+        return None if self._values.get(name) is None else self.part(name)
+
+    def parts(self, name: str) -> list[Fields]:
+        return [Fields(each) for each in self._of(name, list)]
+
+    def _of(self, name: str, wanted: type[V]) -> V:
+        value = self._values.get(name)
+        if type(value) is not wanted:
+            raise ProtocolError(f"field {name!r} of a message is a {type(value).__name__}, not a {wanted.__name__}")
+        return value
+
+    def _each(self, name: str, wanted: type[V]) -> tuple[V, ...]:
+        values: Sequence[Any] = self._of(name, list)
+        if not all(type(value) is wanted for value in values):
+            raise ProtocolError(f"field {name!r} of a message holds something that is no {wanted.__name__}")
+        return tuple(values)

@@ -1,0 +1,45 @@
+"""Names of frame files on workers: `<address>/<stage>-<task>-<attempt>/<file>`."""
+
+from __future__ import annotations
+
+import re
+
+from sparkfusion.exchange.manifest import FrameFile
+from sparkfusion.ids import StageId, TaskKey
+from sparkfusion.transport.message import ProtocolError
+
+_NAME = re.compile(r"(\d{1,9})-(\d{1,9})-(\d{1,9})/[\w.-]{1,200}")
+
+
+def name_of(key: TaskKey, file: FrameFile) -> str:
+    """What a worker calls a file in its report."""
+    return f"{key.stage}-{key.task}-{key.attempt}/{file.path.rsplit('/', 1)[-1]}"
+
+
+def place_of(address: str, name: str) -> str:
+    return f"{address}/{name}"
+
+
+def split_place(place: str) -> tuple[str, str]:
+    """The worker's address and the file's name there.
+
+    >>> split_place("flight://host:1/2-0-1/0-000000.arrow")
+    ('flight://host:1', '2-0-1/0-000000.arrow')
+    """
+    address, *name = place.rsplit("/", 2)
+    if len(name) != 2 or not address:
+        raise ProtocolError(f"{place!r} names no file of a worker")
+    return address, "/".join(name)
+
+
+def made_by(name: str) -> tuple[StageId, int, int]:
+    """The stage, task and attempt that wrote a file.
+
+    >>> made_by("2-0-1/0-000000.arrow")
+    (2, 0, 1)
+    """
+    found = _NAME.fullmatch(name)
+    if found is None:
+        raise ProtocolError(f"{name!r} names no file of a worker")
+    stage, task, attempt = map(int, found.groups())
+    return stage, task, attempt

@@ -1,0 +1,53 @@
+"""Transports by the scheme of an address: ours, and those that installed packages register.
+
+A package brings its own with an entry point in the group `sparkfusion.transports`: the name is the scheme, the object a
+class without arguments that makes a `Transport`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import entry_points
+
+from sparkfusion.errors import UserError
+from sparkfusion.transport.base import Access, Transport, WorkerChannel
+
+TRANSPORTS = "sparkfusion.transports"
+_OURS = {
+    "in-process": "sparkfusion.transport.in_process:InProcess",
+    "flight": "sparkfusion.transport.flight:Flight",
+    "flight+tls": "sparkfusion.transport.flight:Flight",
+}
+
+
+def scheme_of(address: str) -> str:
+    return address.partition("://")[0] if "://" in address else ""
+
+
+def is_known(scheme: str) -> bool:
+    return scheme in _OURS or bool(entry_points(group=TRANSPORTS, name=scheme))
+
+
+def transport_of(address: str) -> Transport:
+    """The transport of an address, or an error that names those there are."""
+    scheme = scheme_of(address)
+    if scheme in _OURS:
+        module, _, name = _OURS[scheme].partition(":")
+        try:
+            made: Transport = getattr(import_module(module), name)()
+        except ImportError as missing:
+            raise UserError(
+                f"{scheme}:// needs {missing.name or 'a package'}, which is not installed here",
+                hint="pip install pyarrow brings Arrow Flight; some builds of it leave that out",
+            ) from missing
+        return made
+    found = list(entry_points(group=TRANSPORTS, name=scheme))
+    if not found:
+        known = sorted({*_OURS, *(each.name for each in entry_points(group=TRANSPORTS))})
+        raise UserError(f"there is no transport for {address!r}", hint=f"known are {', '.join(known)}")
+    registered: Transport = found[0].load()()
+    return registered
+
+
+def connect(address: str, access: Access) -> WorkerChannel:
+    return transport_of(address).connect(address, access)

@@ -1,0 +1,43 @@
+"""Which versions may work together: the same sparkfusion, DataFusion and Python (major.minor)."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+
+from sparkfusion.config import available_cores
+from sparkfusion.transport.base import WorkerInfo
+
+
+@cache
+def this_version(slots: int | None = None, *, trusts_python: bool = True) -> WorkerInfo:
+    """What this process is; a worker has to be the same for a coordinator to use it."""
+    return WorkerInfo(
+        version=_ours(),
+        datafusion=version("datafusion"),
+        python=f"{sys.version_info.major}.{sys.version_info.minor}",
+        slots=slots or available_cores(),
+        host=platform.node(),
+        trusts_python=trusts_python,
+    )
+
+
+def _ours() -> str:
+    try:
+        return version("sparkfusion")
+    except PackageNotFoundError:  # run from a source tree that is not installed
+        return "0+unknown"
+
+
+def difference(worker: WorkerInfo) -> str | None:
+    """In words, why a worker cannot be used from this process; None if it can."""
+    here = this_version()
+    pairs = [
+        ("sparkfusion", worker.version, here.version),
+        ("datafusion", worker.datafusion, here.datafusion),
+        ("Python", worker.python, here.python),
+    ]
+    other = [f"{name} {theirs} instead of {ours}" for name, theirs, ours in pairs if theirs != ours]
+    return ", ".join(other) or None

@@ -1,0 +1,43 @@
+"""Small plans and orders, made without a session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from datafusion import SessionContext
+
+from sparkfusion.ids import TaskKey
+from sparkfusion.plan.sources import SourceFile, exchange_source
+from sparkfusion.plan.wire import encode
+from sparkfusion.plan.wire import wire_pb2 as pb
+from sparkfusion.transport.base import TaskOrder
+from sparkfusion.worker.task import TaskInput, TaskSpec
+
+
+def plan_of(sql: str, **tables: pa.Table) -> bytes:
+    context = SessionContext()
+    for name, table in tables.items():
+        context.register_record_batches(name, [table.to_batches()])
+    return context.sql(sql).execution_plan().to_bytes(context)
+
+
+def spec_of(plan: bytes, key: TaskKey, **changes: Any) -> TaskSpec:
+    spec = TaskSpec(key, plan, (), outputs=1, options={}, memory_limit=0, spill_directory="")
+    return replace(spec, **changes)
+
+
+def order_of_sql(sql: str, key: TaskKey, here: str, *, tables: Mapping[str, pa.Table] | None = None) -> TaskOrder:
+    return TaskOrder(spec_of(plan_of(sql, **(tables or {})), key), here)
+
+
+def reading(key: TaskKey, here: str, files: list[SourceFile]) -> TaskOrder:
+    """A task that scans frames with one column `x`, as exchange 1."""
+    context = SessionContext()
+    context.register_record_batches("t", [pa.table({"x": pa.array([1], pa.int64())}).to_batches()])
+    encoded = context.sql("select x from t").execution_plan().to_bytes(context)
+    schema = pb.PlanNode.FromString(encoded).memory_scan.schema
+    plan = encode(exchange_source(1, 1, schema, 1))
+    return TaskOrder(spec_of(plan, key, inputs=(TaskInput(1, 0, tuple(files)),)), here)

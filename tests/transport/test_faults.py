@@ -1,0 +1,252 @@
+"""Real worker processes that die, hang and come back in the middle of queries: right answers, nothing left behind."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sparkfusion
+from sparkfusion.errors import ExternalError
+from sparkfusion.observe.events import Event, StageFinished, TaskFailed, TaskFinished, TaskStarted
+from tests import leaks
+from tests.transport.conftest import StartWorker
+from tests.transport.tables import QUESTIONS, SHUFFLED, register, write_tables
+from tests.worker_processes import COMMAND, IDLE, ROOT, TOKEN, WorkerProcess, url_of
+
+PATIENCE = {"sparkfusion.worker_patience_seconds": 2}
+LEASE = ("--slots", "2", "--lease-seconds", "3")
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("tables")
+    write_tables(directory)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def answers(tables: Path) -> dict[str, list[dict[str, Any]]]:
+    with sparkfusion.connect(config={"sparkfusion.enabled": False}) as session:
+        register(session, tables)
+        return {name: session.sql(sql).to_pylist() for name, sql in QUESTIONS.items()}
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[WorkerProcess]]:
+    fleet: list[WorkerProcess] = []
+    with leaks.known_processes(COMMAND):
+        yield fleet
+    for worker in fleet:
+        worker.stop()
+
+
+@pytest.fixture
+def three(fleet: list[WorkerProcess], tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[WorkerProcess]]:
+    """Three workers that are alive; those that earlier tests killed are replaced."""
+    alive = [worker for worker in fleet if worker.process.poll() is None]
+    for worker in fleet:
+        if worker not in alive:
+            worker.stop()
+    fleet[:] = alive + [WorkerProcess(tmp_path_factory.mktemp("worker"), *LEASE) for _ in range(3 - len(alive))]
+    yield list(fleet)
+    for worker in fleet:
+        worker.process.poll()
+
+
+@pytest.fixture
+def session(three: list[WorkerProcess], tables: Path) -> Iterator[sparkfusion.Session]:
+    with sparkfusion.connect(url_of(three), config={**SHUFFLED, **PATIENCE}) as session:
+        register(session, tables)
+        yield session
+
+
+MOMENTS: dict[str, Callable[[Event], bool]] = {
+    "a task runs": lambda event: isinstance(event, TaskStarted) and event.key.task == 3,
+    "a task is done": lambda event: isinstance(event, TaskFinished),
+    "a stage is done": lambda event: isinstance(event, StageFinished),
+    "the second stage begins": lambda event: isinstance(event, TaskStarted) and event.key.stage == 2,
+    "the head begins": lambda event: isinstance(event, TaskStarted) and event.key.stage == 0,
+}
+
+
+def on_moment(session: sparkfusion.Session, moment: Callable[[Event], bool], act: Callable[[], None]) -> list[Event]:
+    """Act once, when it comes; gives the list of all events, which grows."""
+    seen: list[Event] = []
+    done = threading.Event()
+
+    def hear(event: Event) -> None:
+        seen.append(event)
+        if moment(event) and not done.is_set():
+            done.set()
+            act()
+
+    session.subscribe(hear)
+    return seen
+
+
+def until_idle(workers: list[WorkerProcess], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while (left := [worker.status() for worker in workers]) != [IDLE] * len(workers):
+        assert time.monotonic() < deadline, f"left on workers: {left}"
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("moment", MOMENTS.values(), ids=MOMENTS)
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_worker_is_killed(
+    session: sparkfusion.Session,
+    three: list[WorkerProcess],
+    answers: dict[str, list[dict[str, Any]]],
+    question: str,
+    moment: Callable[[Event], bool],
+) -> None:
+    events = on_moment(session, moment, lambda: three[0].send(signal.SIGKILL))
+    assert session.sql(QUESTIONS[question]).to_pylist() == answers[question]
+    assert any(moment(event) for event in events), "the moment never came"
+    until_idle(three[1:], 2)
+
+
+@pytest.mark.parametrize("moment", ["a task is done", "the second stage begins", "the head begins"])
+def test_a_worker_hangs(
+    session: sparkfusion.Session, three: list[WorkerProcess], answers: dict[str, list[dict[str, Any]]], moment: str
+) -> None:
+    on_moment(session, MOMENTS[moment], lambda: three[0].send(signal.SIGSTOP))
+    try:
+        assert session.sql(QUESTIONS["shipping priority"]).to_pylist() == answers["shipping priority"]
+        until_idle(three[1:], 2)
+    finally:
+        three[0].send(signal.SIGCONT)
+    until_idle(three, 5)
+
+
+def test_what_was_lost_is_made_again_elsewhere(
+    session: sparkfusion.Session, three: list[WorkerProcess], answers: dict[str, list[dict[str, Any]]]
+) -> None:
+    events = on_moment(session, MOMENTS["a stage is done"], lambda: three[0].send(signal.SIGKILL))
+    assert session.sql(QUESTIONS["large orders"]).to_pylist() == answers["large orders"]
+    attempts = {event.key.attempt for event in events if isinstance(event, TaskFinished)}
+    assert max(attempts) >= 1
+    assert all(event.retried for event in events if isinstance(event, TaskFailed))
+
+
+def test_a_worker_that_comes_back_is_used_by_the_next_query(
+    session: sparkfusion.Session,
+    three: list[WorkerProcess],
+    start_worker: StartWorker,
+    answers: dict[str, list[dict[str, Any]]],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    question = QUESTIONS["shipping priority"]
+    caplog.set_level(logging.WARNING, "sparkfusion")
+    on_moment(session, MOMENTS["a task is done"], lambda: three[0].send(signal.SIGKILL))
+    assert session.sql(question).to_pylist() == answers["shipping priority"]
+    assert f"goes on without worker {three[0].address}" in caplog.text
+    assert session.sql(question).to_pylist() == answers["shipping priority"]
+    assert f"worker {three[0].address} is left out" in caplog.text
+    three[0].process.wait()
+    back = start_worker(*LEASE, name=three[0].directory.name, port=three[0].port)
+    assert "on 2 workers" in session.place()
+    assert session.sql(question).to_pylist() == answers["shipping priority"]
+    assert "on 3 workers" in session.place()
+    until_idle([back, *three[1:]], 2)
+    assert [path for path in back.directory.iterdir() if path.name.startswith("sparkfusion-")] == []
+
+
+def test_no_worker_is_left(session: sparkfusion.Session, three: list[WorkerProcess]) -> None:
+    def kill_all() -> None:
+        for worker in three:
+            worker.send(signal.SIGKILL)
+
+    on_moment(session, MOMENTS["a task is done"], kill_all)
+    with pytest.raises(ExternalError, match="worker"):
+        session.sql(QUESTIONS["shipping priority"]).to_pylist()
+
+
+COORDINATOR = """
+import sys, threading
+import sparkfusion
+from sparkfusion.observe.events import TaskStarted
+sys.path.insert(0, sys.argv[3])
+from pathlib import Path
+from tests.transport.tables import SHUFFLED, register
+session = sparkfusion.connect(sys.argv[1], config={**SHUFFLED, "sparkfusion.store_memory_bytes": 0})
+register(session, Path(sys.argv[2]))
+stream = session.sql("select a.quantity from lines a join lines b on a.flag = b.flag and a.order_key = b.order_key "
+                     "union all select quantity from lines").stream()
+next(iter(stream))
+print("running", flush=True)
+threading.Event().wait()
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "hangs"])
+def test_a_coordinator_vanishes(three: list[WorkerProcess], tables: Path, how: signal.Signals) -> None:
+    command = [sys.executable, "-c", COORDINATOR, url_of(three), str(tables), str(ROOT)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as coordinator:
+        assert coordinator.stdout is not None
+        try:
+            assert coordinator.stdout.readline() == "running\n"
+            assert any(worker.status().queries for worker in three)
+            coordinator.send_signal(how)
+            until_idle(three, 2 if how is signal.SIGKILL else 8)
+        finally:
+            coordinator.kill()
+
+
+ENDS: dict[str, Callable[[sparkfusion.Session], None]] = {}
+
+
+def ending(function: Callable[[sparkfusion.Session], None]) -> Callable[[sparkfusion.Session], None]:
+    ENDS[function.__name__.replace("_", " ")] = function
+    return function
+
+
+@ending
+def it_succeeds(session: sparkfusion.Session) -> None:
+    assert session.sql("select count(*) as n from lines group by flag").to_pylist()
+
+
+@ending
+def it_fails(session: sparkfusion.Session) -> None:
+    with pytest.raises(sparkfusion.UserError, match="Divide by zero"):
+        session.sql("select quantity / (order_key - order_key) from lines order by 1").to_pylist()
+
+
+@ending
+def it_is_cancelled(session: sparkfusion.Session) -> None:
+    query = session.sql("select a.price from lines a join lines b on a.flag = b.flag").stream()
+    query.cancel()
+    with pytest.raises(sparkfusion.QueryCancelledError):
+        query.read_all()
+
+
+@ending
+def its_stream_is_abandoned(session: sparkfusion.Session) -> None:
+    stream = session.sql("select a.price from lines a join lines b on a.flag = b.flag").stream()
+    next(iter(stream))
+    stream.close()
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+def test_nothing_is_left_when(
+    session: sparkfusion.Session, three: list[WorkerProcess], end: Callable[[sparkfusion.Session], None]
+) -> None:
+    end(session)
+    until_idle(three, 2)
+
+
+def test_a_token_is_always_asked_for(three: list[WorkerProcess]) -> None:
+    address = three[0].address
+    with pytest.raises(sparkfusion.UserError, match="refused the token"):
+        sparkfusion.connect(f"{address}?token={TOKEN}x")
+    with pytest.raises(sparkfusion.UserError, match="refused the token"):
+        sparkfusion.connect(address)

@@ -1,0 +1,156 @@
+"""What a worker refuses."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from datafusion import SessionContext
+
+import sparkfusion
+from sparkfusion.errors import PlanTooLargeError, UserError
+from sparkfusion.feed.ledger import Grant
+from sparkfusion.feed.units import FileUnit, encode_unit
+from sparkfusion.ids import TaskKey
+from sparkfusion.transport.base import TaskOrder
+from sparkfusion.transport.guard import Guard, Limits
+from sparkfusion.transport.message import ProtocolError
+from sparkfusion.worker.copy import CopyOrder
+from tests.transport.conftest import StartWorker
+from tests.transport.plans import order_of_sql, spec_of
+from tests.worker_processes import url_of
+
+KEY = TaskKey("q", 1, 0)
+ONE = order_of_sql("select 1", KEY, "here")
+
+
+def scan_of(path: Path) -> TaskOrder:
+    context = SessionContext()
+    context.register_parquet("t", str(path))
+    return TaskOrder(spec_of(context.sql("select * from t").execution_plan().to_bytes(context), KEY), "here")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    for name in ("allowed", "secret"):
+        (tmp_path / name).mkdir()
+        pq.write_table(pa.table({"x": [1]}), tmp_path / name / "t.parquet")
+    (tmp_path / "allowed" / "link.parquet").symlink_to(tmp_path / "secret" / "t.parquet")
+    return tmp_path
+
+
+def test_scans_below_a_root_are_allowed(data: Path) -> None:
+    Guard(roots=(data / "allowed",)).check(scan_of(data / "allowed" / "t.parquet"))
+    Guard().check(scan_of(data / "secret" / "t.parquet"))
+
+
+@pytest.mark.parametrize("path", ["secret/t.parquet", "allowed/link.parquet"])
+def test_scans_elsewhere_are_refused(data: Path, path: str) -> None:
+    with pytest.raises(UserError, match="may not read"):
+        Guard(roots=(data / "allowed",)).check(scan_of(data / path))
+
+
+def test_percent_signs_hide_nothing(data: Path) -> None:
+    guard = Guard(roots=(data / "allowed",))
+    assert not guard.allows(f"{data}/allowed/%2e%2e/secret/t.parquet")
+    assert not guard.allows(f"{data}/allowed/../secret/t.parquet")
+    assert not guard.allows(f"{data}/allowed-not")
+    assert guard.allows(f"{data}/allowed/deep/er")
+
+
+def test_writing_elsewhere_is_refused(data: Path) -> None:
+    order = replace(ONE, writes=CopyOrder(str(data / "secret"), "t", "", {}))
+    with pytest.raises(UserError, match="may not write"):
+        Guard(roots=(data / "allowed",)).check(order)
+
+
+@pytest.mark.parametrize(
+    ("order", "words"), [(replace(ONE, reader=b"x"), "reader"), (replace(ONE, recipe=b"x"), "stores")]
+)
+def test_functions_need_trust(order: TaskOrder, words: str) -> None:
+    with pytest.raises(UserError, match=words) as refused:
+        Guard().check(order)
+    assert "--trust-python" in str(refused.value)
+    Guard(trust_python=True).check(order)
+
+
+def test_sizes_are_limited() -> None:
+    with pytest.raises(PlanTooLargeError):
+        Guard(Limits(plan_bytes=3)).check(ONE)
+    with pytest.raises(ProtocolError, match="output partitions"):
+        Guard().check(replace(ONE, spec=replace(ONE.spec, outputs=10**9)))
+    with pytest.raises(ProtocolError, match="output partitions"):
+        Guard().check(replace(ONE, spec=replace(ONE.spec, outputs=0)))
+
+
+def test_a_plan_that_writes_is_refused(data: Path) -> None:
+    context = SessionContext()
+    context.register_parquet("t", str(data / "allowed" / "t.parquet"))
+    plan = context.sql(f"copy t to '{data}/out.parquet'").execution_plan().to_bytes(context)
+    with pytest.raises(ProtocolError, match="parquet_sink"):
+        Guard().check(TaskOrder(spec_of(plan, KEY), "here"))
+
+
+def test_bytes_that_are_no_plan_are_refused() -> None:
+    with pytest.raises(sparkfusion.SparkfusionError):
+        Guard().check(replace(ONE, spec=replace(ONE.spec, plan=b"\xff\xfe nonsense")))
+
+
+class Given:
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def take(self, offset: int) -> bytes | None:
+        return self._data
+
+    def failed(self, offset: int) -> None:
+        return
+
+    def enough(self) -> None:
+        return
+
+
+def test_units_are_checked_as_they_come(data: Path) -> None:
+    inside, outside = data / "allowed" / "t.parquet", data / "secret" / "t.parquet"
+    guard = Guard(roots=(data / "allowed",))
+    fine = Grant.of([encode_unit(FileUnit(str(inside)))]).data
+    assert guard.units(Given(fine)).take(0) == fine
+    for path in (str(outside), f"file://{outside}", str(data / "allowed" / ".." / "secret" / "t.parquet")):
+        with pytest.raises(UserError, match="may not read"):
+            guard.units(Given(Grant.of([encode_unit(FileUnit(path))]).data)).take(0)
+
+
+def test_a_bomb_of_units_is_not_unpacked() -> None:
+    bomb = zlib.compress(b" " * 10_000_000)
+    with pytest.raises(ProtocolError, match="over the limit"):
+        Guard(Limits(unit_bytes=1000)).units(Given(bomb)).take(0)
+    with pytest.raises(ProtocolError, match="no work units"):
+        Guard().units(Given(b"nonsense")).take(0)
+
+
+def test_a_strict_worker_runs_no_function_of_a_query(start_worker: StartWorker, data: Path) -> None:
+    worker = start_worker()
+    from datafusion import udf
+
+    with sparkfusion.connect(url_of([worker]), config={"sparkfusion.bytes_per_partition": 1}) as session:
+        session.register_parquet("t", str(data / "allowed" / "t.parquet"))
+        same = udf(lambda x: x, [pa.int64()], pa.int64(), "immutable", name="same")
+        session.register_udf(same)
+        assert session.sql("select x from t where x > 0").to_pylist() == [{"x": 1}]
+        with pytest.raises(UserError, match="does not take Python functions") as refused:
+            session.sql("select same(x) as y from t where x > 0").to_pylist()
+        assert "--trust-python" in str(refused.value)
+
+
+def test_a_worker_with_roots_reads_below_them_only(start_worker: StartWorker, data: Path) -> None:
+    worker = start_worker("--allow-root", str(data / "allowed"))
+    with sparkfusion.connect(url_of([worker]), config={"sparkfusion.bytes_per_partition": 1}) as session:
+        session.register_parquet("fine", str(data / "allowed" / "t.parquet"))
+        session.register_parquet("closed", str(data / "secret" / "t.parquet"))
+        assert session.sql("select x from fine where x > 0").to_pylist() == [{"x": 1}]
+        with pytest.raises(UserError, match="may not read"):
+            session.sql("select x from closed where x > 0").to_pylist()

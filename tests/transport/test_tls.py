@@ -1,0 +1,104 @@
+"""TLS and mutual TLS, with certificates made here."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sparkfusion
+from sparkfusion.errors import SparkfusionError
+from sparkfusion.transport.base import Access
+from tests.transport.conftest import StartWorker
+from tests.worker_processes import IDLE, TOKEN
+
+pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="certificates are made with openssl")
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An authority `ca`, what it signed for workers (`worker`) and coordinators (`us`), and a stranger's own."""
+    place = tmp_path_factory.mktemp("certificates")
+
+    def openssl(*arguments: str) -> None:
+        subprocess.run(["openssl", *arguments], cwd=place, check=True, capture_output=True)
+
+    for authority in ("ca", "stranger-ca"):
+        new = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={authority}"]
+        openssl(*new, "-keyout", f"{authority}.key", "-out", f"{authority}.pem")
+    (place / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+    for name, authority in (("worker", "ca"), ("us", "ca"), ("stranger", "stranger-ca")):
+        openssl(
+            "req",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-subj",
+            f"/CN={name}",
+            "-keyout",
+            f"{name}.key",
+            "-out",
+            f"{name}.csr",
+        )
+        signing = ["-CA", f"{authority}.pem", "-CAkey", f"{authority}.key", "-CAcreateserial", "-days", "2"]
+        openssl("x509", "-req", "-in", f"{name}.csr", *signing, "-extfile", "names", "-out", f"{name}.pem")
+    return place
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    (tmp_path / "t").mkdir()
+    for part in range(4):
+        pq.write_table(pa.table({"k": list(range(50)), "v": [part] * 50}), tmp_path / "t" / f"{part}.parquet")
+    return tmp_path / "t"
+
+
+def shown(place: Path, name: str) -> list[str]:
+    return ["--tls-cert", str(place / f"{name}.pem"), "--tls-key", str(place / f"{name}.key")]
+
+
+EAGER = {"sparkfusion.bytes_per_partition": 1}
+
+
+def test_two_workers_and_a_coordinator_that_know_each_other(
+    start_worker: StartWorker, certificates: Path, table: Path
+) -> None:
+    options = [*shown(certificates, "worker"), "--tls-ca", str(certificates / "ca.pem"), "--host", "127.0.0.1"]
+    workers = [start_worker(*options) for _ in range(2)]
+    assert workers[0].address.startswith("flight+tls://")
+    places = ",".join(worker.address.partition("://")[2] for worker in workers)
+    ours = f"ca={certificates}/ca.pem&cert={certificates}/us.pem&key={certificates}/us.key"
+    with sparkfusion.connect(f"flight+tls://{places}?token={TOKEN}&{ours}", config=EAGER) as session:
+        session.register_parquet("t", str(table))
+        rows = session.sql("select k, sum(v) as s from t group by k order by k").to_pylist()
+        assert rows == [{"k": k, "s": 6} for k in range(50)]
+    access = Access(TOKEN, f"{certificates}/ca.pem", f"{certificates}/us.pem", f"{certificates}/us.key")
+    for worker in workers:
+        channel = worker.channel(access)
+        assert channel.status() == IDLE
+        channel.close()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "ca={0}/stranger-ca.pem&cert={0}/us.pem&key={0}/us.key",
+        "ca={0}/ca.pem",
+        "ca={0}/ca.pem&cert={0}/stranger.pem&key={0}/stranger.key",
+    ],
+    ids=["another authority", "no certificate of ours", "a stranger's certificate"],
+)
+def test_strangers_are_not_talked_to(start_worker: StartWorker, certificates: Path, options: str) -> None:
+    worker = start_worker(*shown(certificates, "worker"), "--tls-ca", str(certificates / "ca.pem"))
+    with pytest.raises(SparkfusionError, match="worker"):
+        sparkfusion.connect(f"{worker.address}?token={TOKEN}&{options.format(certificates)}")
+
+
+def test_talking_in_the_clear_to_a_worker_with_tls(start_worker: StartWorker, certificates: Path) -> None:
+    worker = start_worker(*shown(certificates, "worker"))
+    with pytest.raises(SparkfusionError, match="worker"):
+        sparkfusion.connect(f"{worker.address.replace('+tls', '')}?token={TOKEN}")
