@@ -8,6 +8,7 @@ import sparkfusion.plan.isolate as isolate_module
 from sparkfusion.plan.wire import decode, kind, walk
 from sparkfusion.verify import assert_distributed_eq, compare_tables
 from tests.behaviour.traps.conftest import Connected, allow, graph_of, kinds_in, without_rules
+from tests.runners import LOCAL, SPARK
 
 
 @pytest.mark.parametrize("target_partitions", [2, 5, 7])
@@ -58,6 +59,7 @@ def test_trap_10_round_robin_depends_on_scheduling(connected: Connected, monkeyp
     assert "RoundRobin" not in session.sql(SPREAD).explain_text()
 
 
+@pytest.mark.runners(LOCAL, *SPARK, reason="a Flight worker refuses such a task: it has no output partition")
 def test_trap_10_without_handling_fails(connected: Connected, monkeypatch: pytest.MonkeyPatch) -> None:
     without_rules(monkeypatch, "drop_random_repartition")
     allow(monkeypatch, "datafusion.optimizer.enable_round_robin_repartition")
