@@ -16,12 +16,13 @@ from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from datafusion import SessionContext
 
 from sparkfusion import FeedContext, ReaderContext, Session, WorkUnit, WorkUnitFeedProvider
 from sparkfusion.verify import CompareOptions, compare_tables
 from tests.behaviour.probes import PATIENCE
-from tests.runners import LOCAL, NAMES
+from tests.runners import FLIGHT, LOCAL, NAMES
 
 ROWS_PER_UNIT = 3
 
@@ -29,6 +30,9 @@ NOT_LOCAL = tuple(name for name in NAMES if name != LOCAL)
 ALL_RUN_LOCALLY = "these are some of those that all run on the local runner"
 MANY = "on Spark each takes a third of a second; there some of these are enough"
 """For a few of many cases that prove most on one runner, tried on the others too."""
+ONE_STORE = pytest.mark.runners(
+    LOCAL, FLIGHT, "spark-local", reason="how units get to tasks does not depend on where Spark's frames are"
+)
 
 SCHEMA = pa.schema([("unit", pa.int64()), ("k", pa.int64()), ("v", pa.int64()), ("s", pa.string())])
 """A unit's number, a key of five values, a number of the row's own, a text with NULLs in it."""

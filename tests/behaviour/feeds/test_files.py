@@ -20,6 +20,7 @@ from tests.suites.fake_s3 import fake_s3
 from tests.suites.feeds import (
     ALL_RUN_LOCALLY,
     NOT_LOCAL,
+    ONE_STORE,
     SCHEMA,
     Scripted,
     assert_answers,
@@ -28,6 +29,8 @@ from tests.suites.feeds import (
     table_of,
     units_seen,
 )
+
+pytestmark = ONE_STORE
 
 SAME_SCANS = "DataFusion scans files the same way on every runner; there some of these are enough"
 FILES = 5

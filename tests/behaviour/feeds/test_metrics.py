@@ -14,7 +14,9 @@ from sparkfusion import FeedContext, ReaderContext, Session, WorkUnit
 from sparkfusion.observe.events import Event, FeedProgress, QueryFinished
 from tests.behaviour.parts import record
 from tests.runners import LOCAL, Runner
-from tests.suites.feeds import Scripted, batch_of, feed_numbers
+from tests.suites.feeds import ONE_STORE, Scripted, batch_of, feed_numbers
+
+pytestmark = ONE_STORE
 
 UNITS = 50
 

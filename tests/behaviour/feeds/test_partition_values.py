@@ -13,7 +13,9 @@ import pytest
 
 from sparkfusion import FileUnit, Session, SparkfusionError, UserError
 from tests.conftest import Connect
-from tests.suites.feeds import ALL_RUN_LOCALLY, NOT_LOCAL, Scripted, assert_answers
+from tests.suites.feeds import ALL_RUN_LOCALLY, NOT_LOCAL, ONE_STORE, Scripted, assert_answers
+
+pytestmark = ONE_STORE
 
 SAME_PLANS = "values stand in plans, which are the same on every runner; there some of these are enough"
 BODY = pa.schema([("v", pa.int64()), ("s", pa.string())])

@@ -18,6 +18,7 @@ from tests.suites.feeds import (
     ALL_RUN_LOCALLY,
     MANY,
     NOT_LOCAL,
+    ONE_STORE,
     SCHEMA,
     AsyncScripted,
     Door,
@@ -26,6 +27,8 @@ from tests.suites.feeds import (
     feed_numbers,
     read_number,
 )
+
+pytestmark = ONE_STORE
 
 QUERIES = {
     "streamed": "select v from f",

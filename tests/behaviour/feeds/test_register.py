@@ -11,7 +11,9 @@ import pyarrow as pa
 import pytest
 
 from sparkfusion import FileUnit, Session, UserError, WorkUnit, WorkUnitFeed, WorkUnitFeedProvider
-from tests.suites.feeds import SCHEMA, Scripted, batch_of, feed_numbers, read_number
+from tests.suites.feeds import ONE_STORE, SCHEMA, Scripted, batch_of, feed_numbers, read_number
+
+pytestmark = ONE_STORE
 
 Arguments = dict[str, Any]
 

@@ -11,7 +11,9 @@ import pyarrow as pa
 import pytest
 
 from sparkfusion import FeedContext, Session
-from tests.suites.feeds import Scripted, assert_answers, feed_numbers, plain_answer, table_of, units_seen
+from tests.suites.feeds import ONE_STORE, Scripted, assert_answers, feed_numbers, plain_answer, table_of, units_seen
+
+pytestmark = ONE_STORE
 
 SAME_PLANS = "what is offered is read from the plan, which is the same on every runner"
 UNITS = range(12)

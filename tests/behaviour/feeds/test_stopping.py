@@ -17,6 +17,7 @@ from tests.suites.feeds import (
     ALL_RUN_LOCALLY,
     MANY,
     NOT_LOCAL,
+    ONE_STORE,
     AsyncScripted,
     Door,
     Scripted,
@@ -26,6 +27,8 @@ from tests.suites.feeds import (
     settled,
     wait_until,
 )
+
+pytestmark = ONE_STORE
 
 AHEAD = 4
 

@@ -10,7 +10,9 @@ import pyarrow as pa
 import pytest
 
 from sparkfusion import FeedContext, ReaderContext, Session, UserError, WorkUnit
-from tests.suites.feeds import SCHEMA, Scripted, counting_up, feed_numbers
+from tests.suites.feeds import ONE_STORE, SCHEMA, Scripted, counting_up, feed_numbers
+
+pytestmark = ONE_STORE
 
 HERE = pytest.mark.runners("local", reason="the provider's side is the same wherever tasks run")
 

@@ -11,7 +11,19 @@ import pytest
 
 from sparkfusion import FeedContext, ReaderContext, Session, WorkUnit
 from tests.behaviour.probes import PATIENCE, Gate
-from tests.suites.feeds import Door, Scripted, batch_of, exactly_once, feed_numbers, read_number, units_seen, wait_until
+from tests.suites.feeds import (
+    ONE_STORE,
+    Door,
+    Scripted,
+    batch_of,
+    exactly_once,
+    feed_numbers,
+    read_number,
+    units_seen,
+    wait_until,
+)
+
+pytestmark = ONE_STORE
 
 ROWS_AT_THE_END = "on Spark a task's rows come when it is done"
 
