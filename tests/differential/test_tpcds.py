@@ -63,7 +63,7 @@ def tpcds(files: Path, runner: Runner, connect_shared: Connect, request: pytest.
 
 @pytest.mark.runners(LOCAL, reason=FEW_MINUTES)
 @pytest.mark.parametrize("number", range(1, TPCDS.query_count + 1))
-@pytest.mark.parametrize("partitions", PARTITIONS)
+@pytest.mark.parametrize("partitions", [count for count in PARTITIONS if count > 1])
 def test_query_gives_its_single_node_answer(
     tpcds: SuiteRun, partitions: int, number: int, connect_shared: Connect
 ) -> None:
