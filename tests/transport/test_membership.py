@@ -82,7 +82,7 @@ def test_a_resolver_is_asked_for_each_query(two: list[str], table: Path) -> None
             assert session.sql(COUNT).to_pylist() == [{"k": k, "n": 4} for k in range(3)]
             places.append(session.place())
     assert len(asked) == 4
-    assert ["on 1 workers" in place for place in places] == [True, False, False]
+    assert ["on 1 worker " in place for place in places] == [True, False, False]
 
 
 def test_a_resolver_that_finds_nobody() -> None:
@@ -104,7 +104,7 @@ def test_a_worker_of_another_version_is_left_out(
         session.register_parquet("t", str(table))
         assert session.sql(COUNT).count() == 3
         assert f"worker {two[0]} is left out: it has datafusion 54.0.0 instead of" in caplog.text
-        assert "on 1 workers" in session.place()
+        assert "on 1 worker " in session.place()
     with pytest.raises(UserError, match=r"it has datafusion 54\.0\.0 instead of"):
         sparkfusion.connect(Cluster(two[:1]))
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import trustme
 
 import sparkfusion
 from sparkfusion.errors import SparkfusionError
@@ -16,36 +15,19 @@ from sparkfusion.transport.base import Access
 from tests.transport.conftest import StartWorker
 from tests.worker_processes import IDLE, TOKEN
 
-pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="certificates are made with openssl")
-
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An authority `ca`, what it signed for workers (`worker`) and coordinators (`us`), and a stranger's own."""
     place = tmp_path_factory.mktemp("certificates")
-
-    def openssl(*arguments: str) -> None:
-        subprocess.run(["openssl", *arguments], cwd=place, check=True, capture_output=True)
-
-    for authority in ("ca", "stranger-ca"):
-        new = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={authority}"]
-        openssl(*new, "-keyout", f"{authority}.key", "-out", f"{authority}.pem")
-    (place / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
-    for name, authority in (("worker", "ca"), ("us", "ca"), ("stranger", "stranger-ca")):
-        openssl(
-            "req",
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-subj",
-            f"/CN={name}",
-            "-keyout",
-            f"{name}.key",
-            "-out",
-            f"{name}.csr",
-        )
-        signing = ["-CA", f"{authority}.pem", "-CAkey", f"{authority}.key", "-CAcreateserial", "-days", "2"]
-        openssl("x509", "-req", "-in", f"{name}.csr", *signing, "-extfile", "names", "-out", f"{name}.pem")
+    authorities = {name: trustme.CA() for name in ("ca", "stranger-ca")}
+    for name, authority in authorities.items():
+        authority.cert_pem.write_to_path(str(place / f"{name}.pem"))
+    for name, signed_by in (("worker", "ca"), ("us", "ca"), ("stranger", "stranger-ca")):
+        made = authorities[signed_by].issue_cert("localhost", "127.0.0.1")
+        made.private_key_pem.write_to_path(str(place / f"{name}.key"))
+        for part in made.cert_chain_pems:
+            part.write_to_path(str(place / f"{name}.pem"), append=True)
     return place
 
 

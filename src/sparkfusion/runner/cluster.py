@@ -68,7 +68,9 @@ class ClusterRunner(WithoutSpark):
 
     def describe(self, settings: Settings) -> str:
         del settings
-        return f"on {len(self._known)} workers with {self.slots} slots: {', '.join(m.address for m in self._known)}"
+        count = len(self._known)
+        workers, slots = "worker" if count == 1 else "workers", "slot" if self.slots == 1 else "slots"
+        return f"on {count} {workers} with {self.slots} {slots}: {', '.join(m.address for m in self._known)}"
 
     def close(self) -> None:
         for job in list(self._jobs):

@@ -286,7 +286,8 @@ def connect(target: object = None, *, config: Mapping[str, object] | None = None
 
     Args:
         target: where tasks run. None or "local": in this process. A SparkSession: as tasks of that Spark. "spark": of
-            the active Spark session, or of a local one that is started and stopped with this session.
+            the active Spark session, or of a local one that is started and stopped with this session. Addresses such as
+            "flight://host:port,host:port?token=…", or a `Cluster`: on those workers.
         config: settings by their full names, `datafusion.*` and `sparkfusion.*`.
     """
     return Session(runner_for(target), config)
