@@ -9,6 +9,7 @@ import pickle
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ class FileUnit(WorkUnit):
 
     def __init__(
         self,
-        path: str,
+        path: str | PathLike[str],
         size: int | None = None,
         *,
         range: tuple[int, int] | None = None,
