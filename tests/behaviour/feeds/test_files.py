@@ -271,7 +271,7 @@ def test_paths_of_other_forms(session: Session, tmp_path: Path) -> None:
         FileUnit(str(tmp_path / "linked.parquet")),
         FileUnit(f"{tmp_path}/sub/.././/dots %.parquet"),
         FileUnit((tmp_path / "url %.parquet").as_uri()),
-        FileUnit(tmp_path / "path %.parquet"),  # type: ignore[arg-type]
+        FileUnit(tmp_path / "path %.parquet"),
     ]
     session.register_feed("f", Scripted(units), schema=SCHEMA, format="parquet", tasks=2)
     assert_answers(session, "select * from f", f=WHOLE)
