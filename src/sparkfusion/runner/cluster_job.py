@@ -104,6 +104,8 @@ class ClusterJob(DrivenJob):
         return [replace(each, fetched=self._head_fetched) if each.key.stage == HEAD else each for each in found]
 
     def discard(self, key: TaskKey) -> None:
+        """Of an attempt that failed. What a finished one made stays until the query ends: somebody who missed it may
+        have been wrong, while others read it."""
         with self._members_lock:
             member = self._made_on.pop(key, None)
         if member is not None and member.lost is None:
@@ -152,6 +154,8 @@ class ClusterJob(DrivenJob):
                 if member.lost is not None and (error.retryable or isinstance(error, QueryCancelledError)):
                     raise ExternalError(f"worker {member.address} is lost: {member.lost.message}") from error
                 raise
+        with self._members_lock:
+            self._made_on.pop(task.key, None)
         if self._job.writes is not None and task.streams:
             return report
         files = tuple(replace(file, path=place_of(member.address, file.path)) for file in report.manifest.files)

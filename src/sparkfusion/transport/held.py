@@ -40,6 +40,10 @@ class HeldQuery:
         self._stores: _Stores | None = None
 
     @property
+    def released(self) -> bool:
+        return self._released
+
+    @property
     def running(self) -> int:
         return len(self._tasks)
 

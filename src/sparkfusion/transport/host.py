@@ -174,6 +174,7 @@ class WorkerHost:
             if self._under_way >= self.guard.limits.waiting:
                 raise ResourceError(f"{self._under_way:,} tasks run and wait here already", where=key)
             self._under_way += 1
+        held: HeldQuery | None = None
         try:
             held = self._held(key.query)
             self.guard.check(order)
@@ -197,6 +198,8 @@ class WorkerHost:
         except ChannelClosedError:
             raise QueryCancelledError("the task was cancelled", where=key) from None
         except BaseException as error:
+            if held is not None and held.released:  # its files went while it ran; elsewhere it may run again
+                raise ExternalError("the query was let go while the task ran here", where=key) from error
             found = _named(classify(error, key))
             if found is error:
                 raise

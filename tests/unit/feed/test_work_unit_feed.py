@@ -76,7 +76,7 @@ def test_a_feed_that_travels_twice_is_the_same() -> None:
 
 
 def test_code_that_reads_it_cannot_tell_where_it_is() -> None:
-    units = [WorkUnit(1), WorkUnit(b"\x00"), FileUnit("a b", 5), WorkUnit((1, 2))]
+    units = [WorkUnit(1), WorkUnit(b"\x00"), FileUnit("/a b", 5), WorkUnit((1, 2))]
     local = WorkUnitFeed(Scripted(units))
     remote = WorkUnitFeed.remote(local.id, Ledgered(units[:3], units[3:]))
     assert list(local.units()) == list(remote.units()) == units
