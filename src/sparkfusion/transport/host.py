@@ -198,7 +198,8 @@ class WorkerHost:
         except ChannelClosedError:
             raise QueryCancelledError("the task was cancelled", where=key) from None
         except BaseException as error:
-            if held is not None and held.released:  # its files went while it ran; elsewhere it may run again
+            gone = held is not None and held.released and not isinstance(error, QueryCancelledError)
+            if gone:  # its files went while it ran; elsewhere it may run again
                 raise ExternalError("the query was let go while the task ran here", where=key) from error
             found = _named(classify(error, key))
             if found is error:
