@@ -23,7 +23,7 @@ from tests.transport.tables import QUESTIONS, SHUFFLED, register, write_tables
 from tests.worker_processes import COMMAND, IDLE, ROOT, TOKEN, WorkerProcess, url_of
 
 PATIENCE = {"sparkfusion.worker_patience_seconds": 2}
-LEASE = ("--slots", "2", "--lease-seconds", "3")
+LEASE = ("--slots", "2", "--lease-seconds", "5")
 
 
 @pytest.fixture(scope="module")

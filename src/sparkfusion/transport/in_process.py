@@ -18,7 +18,7 @@ from sparkfusion.worker.task import TaskReport
 
 SCHEME = "in-process"
 _PIECE_BYTES = 4 * 1024 * 1024
-_RENEW_SECONDS = 1.0
+_RENEW_SECONDS = 0.25
 _hosts: dict[str, WorkerHost] = {}
 
 

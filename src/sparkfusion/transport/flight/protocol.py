@@ -14,7 +14,7 @@ SECRET_HEADER = "x-sparkfusion-secret"
 PIECE_BYTES = 4 * 1024 * 1024
 FRAME_BYTES = 32 * 1024 * 1024
 SMALL_MESSAGE = 64 * 1024
-RENEW_SECONDS = 1.0
+RENEW_SECONDS = 0.5
 
 PIECES = pa.schema([pa.field("file", pa.uint32()), pa.field("data", pa.large_binary())])
 """Bytes of files travel as they are: a frame is neither decompressed nor encoded again on its way."""
