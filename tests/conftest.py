@@ -13,7 +13,7 @@ import pytest
 from tests import leaks, runners
 from tests.runners import Runner
 from tests.spark_session import scratch_of, spark_session
-from tests.worker_processes import worker_processes
+from tests.worker_processes import WorkerProcess, url_of, worker_processes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,8 +57,8 @@ def runner(
     """The runner that sessions of `connect` use."""
     settings = dict(runners.RUNNERS[runner_name])
     target: Any = request.getfixturevalue("spark") if runner_name in runners.SPARK else None
-    if runner_name == runners.FLIGHT:
-        target = request.getfixturevalue("workers")
+    if runner_name in (runners.FLIGHT, runners.FLIGHT_3):
+        target = url_of(request.getfixturevalue("workers")[: 3 if runner_name == runners.FLIGHT_3 else 2])
     with ExitStack() as stack:
         if settings.get("sparkfusion.store") == "shared":
             directory = tmp_path_factory.mktemp("shared")
@@ -77,10 +77,12 @@ def spark(private_temporary_directory: None, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture(scope="session")
-def workers(private_temporary_directory: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Two Flight workers, from the first test that needs them until the end; what to connect to."""
-    with worker_processes(tmp_path_factory.mktemp("workers"), 2) as url:
-        yield url
+def workers(
+    private_temporary_directory: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[WorkerProcess]]:
+    """Three Flight workers, from the first test that needs them until the end."""
+    with worker_processes(tmp_path_factory.mktemp("workers"), 3) as started:
+        yield started
 
 
 @pytest.fixture

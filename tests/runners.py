@@ -4,21 +4,26 @@ A test that takes `connect` or `connect_shared` runs once on each; its id says o
 `-k "not spark"` chooses. Where a test proves something about some runners only, it says so, and why:
 
     pytestmark = pytest.mark.runners("local", reason="looks at threads of this process")
+
+Who names `flight` means workers, however many: behaviour tests run on two of them and on three.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
 LOCAL = "local"
 FLIGHT = "flight"
+FLIGHT_3 = "flight-3"
 ALL_ON_SPARK = {"sparkfusion.small_stage_bytes": 0}  # what tests read is small, and would run in the driver
 RUNNERS: Mapping[str, Mapping[str, object]] = {
     LOCAL: {},
     FLIGHT: {},  # two worker processes of the run
+    FLIGHT_3: {},  # three; for behaviour tests
     "spark-local": {"sparkfusion.store": "local", **ALL_ON_SPARK},
     "spark-shared": {"sparkfusion.store": "shared", **ALL_ON_SPARK},  # and a directory of the run
     "spark-spark": {"sparkfusion.store": "spark", **ALL_ON_SPARK},
@@ -27,6 +32,7 @@ RUNNERS: Mapping[str, Mapping[str, object]] = {
 
 NAMES = tuple(RUNNERS)
 SPARK = tuple(name for name in NAMES if name.startswith("spark-"))
+BEHAVIOUR = Path(__file__).parent / "behaviour"
 MARKER = 'runners(*names, reason="..."): the runners that the test is about, and why not all; marks add up'
 
 
@@ -45,7 +51,12 @@ EMBEDDED = Runner(LOCAL)
 def chosen_for(test: pytest.Function) -> list[str]:
     """The runners that a test function is about: those that every `runners` mark on it and around it names."""
     marks = list(test.iter_markers("runners"))
-    return [name for name in NAMES if all(name in _named_by(mark, test) for mark in marks)]
+    return [
+        name
+        for name in NAMES
+        if (name != FLIGHT_3 or BEHAVIOUR in test.path.parents)
+        and all((FLIGHT if name == FLIGHT_3 else name) in _named_by(mark, test) for mark in marks)
+    ]
 
 
 def runner_of(item: pytest.Item) -> str | None:

@@ -22,9 +22,15 @@ COMMAND = "import sys; from sparkfusion.cli import main; sys.exit(main())"
 
 
 class WorkerProcess:
-    """One worker. `stop` ends it politely; signals may do other things to it."""
+    """One worker. `stop` ends it politely; signals may do other things to it.
 
-    def __init__(self, directory: Path, *options: str, port: int = 0, token: str = TOKEN) -> None:
+    Args:
+        packages: a directory of installed packages that only this process knows.
+    """
+
+    def __init__(
+        self, directory: Path, *options: str, port: int = 0, token: str = TOKEN, packages: Path | None = None
+    ) -> None:
         directory.mkdir(exist_ok=True)
         self.directory = directory
         self.options = options
@@ -39,7 +45,8 @@ class WorkerProcess:
             "--port",
             str(port),
         ]
-        environment = {**os.environ, "SPARKFUSION_TOKEN": token, "PYTHONPATH": str(ROOT)}
+        path = os.pathsep.join(map(str, filter(None, (ROOT, packages))))
+        environment = {**os.environ, "SPARKFUSION_TOKEN": token, "PYTHONPATH": path}
         self.log = directory / "log"
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
@@ -48,7 +55,7 @@ class WorkerProcess:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
-            self.process.wait()
+            self.process.communicate()
             raise RuntimeError(f"the worker did not start: {self.log.read_text()}")
         self.address: str = json.loads(line)["address"]
 
@@ -97,8 +104,8 @@ def url_of(workers: Sequence[WorkerProcess]) -> str:
 
 
 @contextmanager
-def worker_processes(directory: Path, count: int) -> Iterator[str]:
-    """Workers that trust us, and what to connect to. Their files count as leftovers of the test that made them."""
+def worker_processes(directory: Path, count: int) -> Iterator[list[WorkerProcess]]:
+    """Workers that trust us. Their files count as leftovers of the test that made them."""
     with ExitStack() as stack:
         workers = []
         for number in range(count):
@@ -106,6 +113,6 @@ def worker_processes(directory: Path, count: int) -> Iterator[str]:
             stack.enter_context(leaks.watched(worker.directory, f"{leaks.FILE_PREFIX}*"))
             stack.enter_context(leaks.watched(Path("/dev/shm"), f"{leaks.FILE_PREFIX}{worker.process.pid}-*"))
             workers.append(worker)
-        yield url_of(workers)
+        yield workers
         left = [worker.status() for worker in workers if worker.status() != IDLE]
         assert not left, f"workers have something left: {left}"

@@ -19,18 +19,23 @@ from sparkfusion.feed.ledger import Grant
 from sparkfusion.feed.units import FileUnit, encode_unit
 from sparkfusion.ids import TaskKey
 from sparkfusion.plan.sources import SourceFile
+from sparkfusion.transport import held as held_module
+from sparkfusion.transport import host as host_module
 from sparkfusion.transport.base import Access, LostInputError, TaskEnds, TaskOrder, WorkerChannel
 from sparkfusion.transport.flight.worker import Listen, RunningWorker
 from sparkfusion.transport.guard import Guard
-from sparkfusion.transport.host import HostOptions, _ReaderSink
+from sparkfusion.transport.host import WorkerHost
 from sparkfusion.transport.in_process import start_worker, stop_worker
+from sparkfusion.transport.options import HostOptions
 from sparkfusion.transport.places import place_of
 from sparkfusion.transport.schemes import connect
+from sparkfusion.transport.upward import UpwardSink
 from sparkfusion.worker.cancel import CancelToken
 from tests.transport.plans import order_of_sql, reading, spec_of
 from tests.worker_processes import IDLE, TOKEN
 
 SECRET = "s" * 24
+LEASE = 2.0
 NO_ROWS = TaskEnds(rows=lambda batch: None)
 StartTwo = Callable[[HostOptions], Any]
 
@@ -44,7 +49,7 @@ def in_process(options: HostOptions) -> Iterator[str]:
 
 @contextmanager
 def flight(options: HostOptions) -> Iterator[str]:
-    worker = RunningWorker(Listen("127.0.0.1", 0, TOKEN), options)
+    worker = RunningWorker(Listen("127.0.0.1", 0, TOKEN, lease_seconds=LEASE), options)
     yield worker.address
     assert worker.close()
 
@@ -59,7 +64,7 @@ def start(request: pytest.FixtureRequest) -> Callable[[HostOptions], Any]:
 
 @pytest.fixture
 def channel(start: StartTwo, tmp_path: Path) -> Iterator[WorkerChannel]:
-    options = HostOptions(2, str(tmp_path), 2.0, Guard(trust_python=True))
+    options = HostOptions(2, str(tmp_path), Guard(trust_python=True))
     with start(options) as address:
         channel = connect(address, Access(TOKEN))
         yield channel
@@ -149,13 +154,13 @@ def test_rows_go_up_while_the_task_runs(held: WorkerChannel) -> None:
 def test_a_reader_that_stops_stops_the_worker(held: WorkerChannel, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over Flight some megabytes wait in buffers; 400 MB would not."""
     made: list[int] = []
-    write = _ReaderSink.write
+    write = UpwardSink.write
 
-    def counting(sink: _ReaderSink, partition: int, batch: pa.RecordBatch) -> None:
+    def counting(sink: UpwardSink, partition: int, batch: pa.RecordBatch) -> None:
         made.append(batch.nbytes)
         write(sink, partition, batch)
 
-    monkeypatch.setattr(_ReaderSink, "write", counting)
+    monkeypatch.setattr(UpwardSink, "write", counting)
     table = pa.table({"x": list(range(7000)), "s": ["x" * 1000] * 7000})
     order = order_of_sql("select a.* from t a, t b", TaskKey("q1", 1, 0), held.address, tables={"t": table})
     stopped, cancel = threading.Event(), CancelToken()
@@ -251,13 +256,77 @@ def test_a_query_is_held_once(held: WorkerChannel) -> None:
         held.hold("q1", SECRET, 2.0, fail)
 
 
-def test_a_lease_lasts_as_long_as_it_is_kept(channel: WorkerChannel) -> None:
+def test_closing_a_lease_lets_go_of_the_query(channel: WorkerChannel) -> None:
     lease = channel.hold("q1", SECRET, 2.0, fail)
-    time.sleep(3)  # the worker would let go after two seconds of silence
     assert channel.status().queries == 1
     lease.close()
     lease.close()
     assert channel.status().queries == 0
+
+
+def test_a_worker_that_closes_tells_who_holds_a_query(start: StartTwo, tmp_path: Path) -> None:
+    lost: list[SparkfusionError] = []
+    with start(HostOptions(1, str(tmp_path))) as address:
+        channel = connect(address, Access(TOKEN))
+        lease = channel.hold("q1", SECRET, 5.0, lost.append)
+    until(lambda: bool(lost))
+    lease.close()
+    channel.close()
+    assert [type(error) for error in lost] == [ExternalError]
+
+
+def test_a_lease_lasts_as_long_as_it_is_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over Flight: a worker in this process needs no heartbeat."""
+    ear = Ear()
+    monkeypatch.setattr(host_module, "time", ear)
+    monkeypatch.setattr(held_module, "time", ear)
+    renew = WorkerHost.renew
+    monkeypatch.setattr(WorkerHost, "renew", lambda host, query: ear.hear(lambda: renew(host, query)))
+    lost: list[SparkfusionError] = []
+    with flight(HostOptions(1, str(tmp_path))) as address:
+        channel = connect(address, Access(TOKEN))
+        lease = channel.hold("q1", SECRET, 2.0, lost.append)
+        for _ in range(3):
+            ear.set_forward(LEASE * 0.9)
+            ear.wait_for_renewals()
+        assert (channel.status().queries, lost) == (1, [])
+        ear.deaf = True
+        ear.set_forward(LEASE * 1.1)
+        until(lambda: channel.status() == IDLE)
+        ear.deaf = False
+        until(lambda: bool(lost))
+        lease.close()
+        channel.close()
+
+
+class Ear:
+    """A worker's ear, which can be shut, and its clock, which goes forward when it is set."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+        self._heard = threading.Condition()
+        self._renewals = 0
+        self.deaf = False
+
+    def monotonic(self) -> float:
+        return self._now
+
+    def set_forward(self, seconds: float) -> None:
+        self._now += seconds
+
+    def hear(self, renew: Callable[[], None]) -> None:
+        if self.deaf:
+            return
+        renew()
+        with self._heard:
+            self._renewals += 1
+            self._heard.notify_all()
+
+    def wait_for_renewals(self) -> None:
+        """For two: the first may have looked at the clock before it was set."""
+        with self._heard:
+            wanted = self._renewals + 2
+            assert self._heard.wait_for(lambda: self._renewals >= wanted, 10)
 
 
 def test_discarded_frames_are_gone(held: WorkerChannel) -> None:

@@ -17,10 +17,10 @@ from sparkfusion.errors import ExternalError, UserError
 from sparkfusion.transport import host as host_module
 from sparkfusion.transport import schemes
 from sparkfusion.transport.base import Access, WorkerInfo
-from sparkfusion.transport.host import HostOptions
 from sparkfusion.transport.in_process import InProcess, InProcessChannel, start_worker, stop_worker
 from sparkfusion.transport.membership import Cluster, RoutedTask, cluster_of
-from sparkfusion.transport.rewrites import RewriteContext
+from sparkfusion.transport.options import HostOptions
+from sparkfusion.transport.rewrites import NamedRewrite, RewriteContext
 from sparkfusion.transport.version import difference, this_version
 
 EAGER = {"sparkfusion.bytes_per_partition": 1}
@@ -162,7 +162,7 @@ def test_an_extension_changes_plans_on_the_worker(table: Path, monkeypatch: pyte
         told.append(context)
         return plan
 
-    monkeypatch.setattr(host_module, "installed_rewrites", lambda: [rewrite])
+    monkeypatch.setattr(host_module, "installed_rewrites", lambda: [NamedRewrite("test", rewrite)])
     address, _ = start_worker(HostOptions(2))
     with sparkfusion.connect(Cluster([address], extensions={"locale": "de"}), config=EAGER) as session:
         session.register_parquet("t", str(table))

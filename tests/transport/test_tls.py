@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,10 +11,11 @@ import pytest
 import trustme
 
 import sparkfusion
-from sparkfusion.errors import SparkfusionError
+from sparkfusion.errors import SparkfusionError, UserError
 from sparkfusion.transport.base import Access
+from sparkfusion.transport.membership import RoutedTask
 from tests.transport.conftest import StartWorker
-from tests.worker_processes import IDLE, TOKEN
+from tests.worker_processes import IDLE, TOKEN, WorkerProcess
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +46,41 @@ def shown(place: Path, name: str) -> list[str]:
 
 
 EAGER = {"sparkfusion.bytes_per_partition": 1}
+SUMS = "select k, sum(v) as s from t group by k order by k"
+
+
+def in_turn(task: RoutedTask, free: Sequence[str]) -> str:
+    """So that both workers have frames that the other one reads."""
+    return sorted(free)[task.key.task % len(free)]
+
+
+def one_sided(workers: list[WorkerProcess], certificates: Path) -> sparkfusion.Cluster:
+    """Workers show certificates, we show the token only."""
+    addresses = [worker.address for worker in workers]
+    return sparkfusion.Cluster(addresses, token=TOKEN, ca=f"{certificates}/ca.pem", routing=in_turn)
+
+
+def test_workers_trust_each_other_without_asking_callers(
+    start_worker: StartWorker, certificates: Path, table: Path
+) -> None:
+    options = [*shown(certificates, "worker"), "--tls-peer-ca", str(certificates / "ca.pem"), "--slots", "8"]
+    workers = [start_worker(*options) for _ in range(2)]
+    with sparkfusion.connect(one_sided(workers, certificates), config=EAGER) as session:
+        session.register_parquet("t", str(table))
+        query = session.sql(SUMS).stream()
+        assert query.read_all().to_pylist() == [{"k": k, "s": 6} for k in range(50)]
+        assert any(report.fetched for report in query.reports() if report.key.stage != 0)
+
+
+def test_workers_that_do_not_trust_each_other_say_so(
+    start_worker: StartWorker, certificates: Path, table: Path
+) -> None:
+    workers = [start_worker(*shown(certificates, "worker"), "--slots", "8") for _ in range(2)]
+    with sparkfusion.connect(one_sided(workers, certificates), config=EAGER) as session:
+        session.register_parquet("t", str(table))
+        with pytest.raises(UserError, match="do not trust each other") as refused:
+            session.sql(SUMS).collect()
+    assert "--tls-peer-ca" in (refused.value.hint or "")
 
 
 def test_two_workers_and_a_coordinator_that_know_each_other(
@@ -56,7 +93,7 @@ def test_two_workers_and_a_coordinator_that_know_each_other(
     ours = f"ca={certificates}/ca.pem&cert={certificates}/us.pem&key={certificates}/us.key"
     with sparkfusion.connect(f"flight+tls://{places}?token={TOKEN}&{ours}", config=EAGER) as session:
         session.register_parquet("t", str(table))
-        rows = session.sql("select k, sum(v) as s from t group by k order by k").to_pylist()
+        rows = session.sql(SUMS).to_pylist()
         assert rows == [{"k": k, "s": 6} for k in range(50)]
     access = Access(TOKEN, f"{certificates}/ca.pem", f"{certificates}/us.pem", f"{certificates}/us.key")
     for worker in workers:

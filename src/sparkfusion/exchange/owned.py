@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 PREFIX = "sparkfusion-"
-_LOCK = ".lock"
+LOCK = ".lock"
 
 
 class OwnedDirectory:
@@ -26,7 +26,7 @@ class OwnedDirectory:
         self.path = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-{purpose}-", dir=base))
         lock = os.open(self.path / ".new-lock", os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        (self.path / ".new-lock").rename(self.path / _LOCK)  # nobody ever sees it unlocked
+        (self.path / ".new-lock").rename(self.path / LOCK)  # nobody ever sees it unlocked
         self._end = weakref.finalize(self, _remove, self.path, lock, os.getpid())
 
     def close(self) -> None:
@@ -36,7 +36,7 @@ class OwnedDirectory:
 
 def remove_remains(path: Path) -> bool:
     """Remove a directory that lost its owner and came back; whether it had."""
-    if (path / _LOCK).exists():
+    if (path / LOCK).exists():
         return False
     shutil.rmtree(path, ignore_errors=True)
     return True
@@ -44,7 +44,7 @@ def remove_remains(path: Path) -> bool:
 
 def remove_orphans(base: Path) -> None:
     """Remove directories below `base` whose owner is gone."""
-    for path in base.glob(f"{PREFIX}*/{_LOCK}"):
+    for path in base.glob(f"{PREFIX}*/{LOCK}"):
         try:
             lock = os.open(path, os.O_RDWR)
         except OSError:  # gone meanwhile, or another user's

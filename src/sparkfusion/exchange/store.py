@@ -17,6 +17,23 @@ SHARED_MEMORY = Path("/dev/shm")
 _RESERVE_BYTES = 64 * 1024 * 1024
 
 
+class MemoryBudget:
+    """Bytes of memory-backed storage that are left for frames. Any thread."""
+
+    def __init__(self, size: int) -> None:
+        self._lock = threading.Lock()
+        self._left = size if os.access(SHARED_MEMORY, os.W_OK) else 0
+
+    def take(self, size: int) -> None:
+        """Count bytes that were written; negative ones are given back."""
+        with self._lock:
+            self._left -= size
+
+    def is_left(self) -> bool:
+        """Whether the next frame may go there: within the budget, and with room left for others."""
+        return self._left > 0 and _free_memory() > _RESERVE_BYTES
+
+
 class FrameStore(ABC):
     """What a task writes to: a private directory for each attempt, below one directory in memory and one on disk.
 
@@ -25,10 +42,10 @@ class FrameStore(ABC):
     writer at most.
     """
 
-    def __init__(self, memory_budget: int, base: Path) -> None:
+    def __init__(self, memory: MemoryBudget, base: Path) -> None:
         self.base = base
+        self._memory = memory
         self._lock = threading.Lock()
-        self._memory_left = memory_budget if os.access(SHARED_MEMORY, os.W_OK) else 0
         self._taken: dict[TaskKey, int] = {}
 
     @abstractmethod
@@ -36,14 +53,13 @@ class FrameStore(ABC):
         """The directory that holds the attempts' directories; called under the lock, exists afterwards."""
 
     def has_memory(self) -> bool:
-        """Whether the next frame may go to memory-backed storage: within the budget, and with room left for others."""
-        with self._lock:
-            return self._memory_left > 0 and _free_memory() > _RESERVE_BYTES
+        """Whether the next frame may go to memory-backed storage."""
+        return self._memory.is_left()
 
     def took(self, key: TaskKey, size: int) -> None:
         """Count bytes that an attempt wrote to memory-backed storage; `discard` gives them back."""
+        self._memory.take(size)
         with self._lock:
-            self._memory_left -= size
             self._taken[key] = self._taken.get(key, 0) + size
 
     def attempt_directory(self, key: TaskKey, *, in_memory: bool) -> Path:
@@ -56,7 +72,7 @@ class FrameStore(ABC):
     def discard(self, key: TaskKey) -> None:
         """Remove what one attempt wrote. Idempotent; safe while the attempt is still ending."""
         with self._lock:
-            self._memory_left += self._taken.pop(key, 0)
+            self._memory.take(-self._taken.pop(key, 0))
             homes = [self._existing_home(in_memory=True), self._existing_home(in_memory=False)]
         for home in homes:
             if home is not None:
@@ -68,10 +84,15 @@ class FrameStore(ABC):
 
 
 class LocalStore(FrameStore):
-    """The store of one query in this process, which owns it: `close` removes everything."""
+    """A store of one query in this process, which owns it: `close` removes everything.
 
-    def __init__(self, query: QueryId, *, memory_budget: int, directory: str = "") -> None:
-        super().__init__(memory_budget, Path(directory or tempfile.gettempdir()).absolute())
+    Args:
+        memory_budget: its own, or one that it shares with others.
+    """
+
+    def __init__(self, query: QueryId, *, memory_budget: int | MemoryBudget, directory: str = "") -> None:
+        memory = MemoryBudget(memory_budget) if isinstance(memory_budget, int) else memory_budget
+        super().__init__(memory, Path(directory or tempfile.gettempdir()).absolute())
         self._query = query
         self._homes: dict[bool, OwnedDirectory] = {}
         if not os.access(self.base, os.W_OK):
@@ -111,7 +132,7 @@ class BorrowedStore(FrameStore):
     """
 
     def __init__(self, memory_home: str, disk_home: str, memory_budget: int) -> None:
-        super().__init__(memory_budget if memory_home else 0, Path(disk_home))
+        super().__init__(MemoryBudget(memory_budget if memory_home else 0), Path(disk_home))
         self._memory_home = Path(memory_home) if memory_home else None
 
     def _home(self, *, in_memory: bool) -> Path:

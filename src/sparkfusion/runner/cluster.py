@@ -7,17 +7,15 @@ import secrets
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from sparkfusion.config import Settings
 from sparkfusion.errors import ExternalError, SparkfusionError, UserError
 from sparkfusion.runner.base import QueryJob, RunningJob
-from sparkfusion.runner.cluster_job import ClusterJob
-from sparkfusion.runner.cluster_members import Member
+from sparkfusion.runner.members import Member, at_once
 from sparkfusion.runner.without_spark import WithoutSpark
+from sparkfusion.runner.worker_job import WorkerJob
 from sparkfusion.transport.base import WorkerChannel, WorkerInfo
 from sparkfusion.transport.membership import Cluster
 from sparkfusion.transport.schemes import connect
@@ -36,7 +34,7 @@ class ClusterRunner(WithoutSpark):
         self._access = cluster.access()
         self._lock = threading.Lock()
         self._channels: dict[str, WorkerChannel] = {}
-        self._jobs: weakref.WeakSet[ClusterJob] = weakref.WeakSet()
+        self._jobs: weakref.WeakSet[WorkerJob] = weakref.WeakSet()
         self._reached: dict[Path, bool] = {}
         try:
             self._known = self._usable()
@@ -51,7 +49,7 @@ class ClusterRunner(WithoutSpark):
 
     def start(self, job: QueryJob) -> RunningJob:
         self._known = self._usable()
-        running = ClusterJob(job, self._known, self._cluster)
+        running = WorkerJob(job, self._known, self._cluster)
         self._jobs.add(running)
         running.begin()
         return running
@@ -85,7 +83,7 @@ class ClusterRunner(WithoutSpark):
     def _usable(self) -> list[Member]:
         """Ask every worker who it is. Those that do not answer, or are of another version, are left out."""
         addresses = self._cluster.addresses()
-        answers = _at_once(self._asked, addresses)
+        answers = at_once(self._asked, addresses)
         found = [answer for answer in answers if isinstance(answer, Member)]
         if not found:
             raise _nobody(addresses, [answer for answer in answers if isinstance(answer, SparkfusionError)])
@@ -138,10 +136,3 @@ def _nobody(addresses: Sequence[str], errors: Sequence[SparkfusionError]) -> Spa
     words = "; ".join(f"{address}: {error.message}" for address, error in zip(addresses, errors, strict=True))
     kind = UserError if all(isinstance(error, UserError) for error in errors) else ExternalError
     return kind(f"none of {len(addresses)} workers can be used: {words}", hint=errors[0].hint)
-
-
-def _at_once(call: Callable[[str], Member | SparkfusionError], addresses: Sequence[str]) -> list[Any]:
-    if len(addresses) <= 1:
-        return [call(address) for address in addresses]
-    with ThreadPoolExecutor(min(32, len(addresses)), thread_name_prefix="sparkfusion-members") as pool:
-        return list(pool.map(call, addresses))

@@ -1,32 +1,22 @@
-"""A running query's feeds: told to the driver and to subscribers, and how tasks in this process read them."""
+"""A running query's feeds: told to the driver and to subscribers."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 from sparkfusion.errors import SparkfusionError
-from sparkfusion.feed.book import FeedBook, TaskUnits
+from sparkfusion.feed.book import FeedBook
 from sparkfusion.feed.declare import FeedDeclaration
 from sparkfusion.feed.dispatch import FeedStats
-from sparkfusion.feed.feed import UnitSource
 from sparkfusion.observe.events import FeedProgress
 from sparkfusion.plan.feeds import FeedId, feeds_read
 from sparkfusion.plan.wire import decode
 from sparkfusion.runner.base import QueryJob
-from sparkfusion.worker.units import FeedEnd, FeedInput
+from sparkfusion.worker.units import FeedInput
 
 _TOLD_EVERY_SECONDS = 0.2
-
-
-class Permit(Protocol):
-    """A slot that may be given back for a while."""
-
-    def acquire(self) -> object: ...
-
-    def release(self) -> None: ...
 
 
 class JobFeeds:
@@ -44,10 +34,6 @@ class JobFeeds:
 
     def input(self, feed: FeedId) -> FeedInput:
         return feed_input(self.book.declared[feed])
-
-    def end_here(self, feed: FeedId, task: int, slot: Permit, first: int) -> FeedEnd:
-        """For a task in this process; while it waits for units, others may have its slot."""
-        return FeedEnd(_Unhurried(TaskUnits(self.book, feed, task), slot), self.book.declared[feed].reader, first)
 
     def stats(self) -> list[FeedStats]:
         return list(self.book.stats().values())
@@ -82,24 +68,3 @@ def feed_input(declared: FeedDeclaration) -> FeedInput:
         partition_columns=declared.partition_columns,
         headers=declared.headers,
     )
-
-
-class _Unhurried:
-    """Units of a task that gives its slot back while it waits for them."""
-
-    def __init__(self, units: UnitSource, slot: Permit) -> None:
-        self._units = units
-        self._slot = slot
-
-    def take(self, offset: int) -> bytes | None:
-        self._slot.release()
-        try:
-            return self._units.take(offset)
-        finally:
-            self._slot.acquire()
-
-    def failed(self, offset: int) -> None:
-        self._units.failed(offset)
-
-    def enough(self) -> None:
-        self._units.enough()

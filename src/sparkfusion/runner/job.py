@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import threading
-import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
@@ -13,7 +12,7 @@ from datafusion import SessionContext
 
 from sparkfusion.errors import QueryCancelledError, SparkfusionError, classify
 from sparkfusion.exchange.channel import Channel, ChannelClosedError
-from sparkfusion.exchange.delivery import Delivery, GrantSink
+from sparkfusion.exchange.delivery import Delivery
 from sparkfusion.exchange.sink import ChannelSink, Sink
 from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.ids import TaskKey
@@ -25,12 +24,10 @@ from sparkfusion.runner.pool import TaskPool
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.run_task import run_task
 from sparkfusion.worker.task import TaskReport, TaskSpec
-from sparkfusion.worker.units import FeedEnd
 
 PATIENCE_SECONDS = 10.0
-_READER_PATIENCE_SECONDS = 1.0  # a user's reader may block for ever; its thread is left behind
 _MEMORY_LIMIT = "datafusion.runtime.memory_limit"
-_TEMP_DIRECTORY = "datafusion.runtime.temp_directory"
+TEMP_DIRECTORY = "datafusion.runtime.temp_directory"
 
 
 class DrivenJob(ABC):
@@ -44,8 +41,6 @@ class DrivenJob(ABC):
         self._job = job
         self._channel = Channel(job.settings.integer("channel_frames"))
         self._pool = TaskPool(slots, f"sparkfusion-{job.query}-task")
-        self._fed = TaskPool(_fed_tasks(job), f"sparkfusion-{job.query}-fed-task")
-        self._slots = threading.Semaphore(slots)
         self._delivery = Delivery(self._channel)
         self._lock = threading.Lock()
         self._tokens: dict[TaskKey, CancelToken] = {}
@@ -105,44 +100,35 @@ class DrivenJob(ABC):
             self._channel.finish(error)
         try:
             self.stop_tasks()
-            self._pool.close(PATIENCE_SECONDS)
-            self._fed.close(_READER_PATIENCE_SECONDS)
+            self.wait_for_tasks()
             self._feeds.close()
             self.release()
         finally:  # whatever goes wrong here, the reader must not wait for ever
             self._channel.finish(error)
 
+    def wait_for_tasks(self) -> None:
+        """Until those that were asked to have ended, or for as long as anybody would wait."""
+        self._pool.close(PATIENCE_SECONDS)
+
     # ---- tasks in this process
 
     def run_here(self, task: HostedTask, sink: Sink | None = None) -> None:
-        """Run a task on the pool of this process. Without a sink its rows go to the reader."""
+        """Run a task that reads no feed on the pool of this process. Without a sink its rows go to the reader."""
+        self._pool.submit(
+            functools.partial(self._run, task, sink or ChannelSink(task.key, self._channel), self._token(task))
+        )
+
+    def _token(self, task: HostedTask) -> CancelToken:
+        """What cancels the task while it runs."""
         token = CancelToken()
         with self._lock:
             self._tokens[task.key] = token
-        pool = self._pool if task.feed is None else self._fed
-        pool.submit(functools.partial(self._run, task, sink or self._reader_sink(task), token))
-
-    def _reader_sink(self, task: HostedTask) -> Sink:
-        if task.feed is None:
-            return ChannelSink(task.key, self._channel)
-        number = task.key.task
-        return GrantSink(
-            task.key,
-            self._job.settings.directory(),
-            lambda offset, frames: self._delivery.deliver(number, offset, frames),
-        )
+        return token
 
     def _run(self, task: HostedTask, sink: Sink, token: CancelToken) -> None:
-        """Run a task in one of the slots. A fed task has a thread of its own, and a slot while it has units."""
-        with self._slots:
-            self._run_in_slot(task, sink, token)
-
-    def _run_in_slot(self, task: HostedTask, sink: Sink, token: CancelToken) -> None:
         try:
-            feed = self._feed_end(task) if task.feed is not None else None
-            report = run_task(self.spec(task), sink, token, self._job.prepare, feed)
+            report = run_task(self.spec(task), sink, token, self._job.prepare)
         except BaseException as error:  # a panic in native code must fail the query, not the pool's thread
-            _forget_frames(error)
             streamed = isinstance(sink, ChannelSink) and sink.wrote
             self._driver.failed(task.key, classify(error, task.key), final=streamed)
         else:
@@ -150,11 +136,6 @@ class DrivenJob(ABC):
         finally:
             with self._lock:
                 self._tokens.pop(task.key, None)
-
-    def _feed_end(self, task: HostedTask) -> FeedEnd:
-        assert task.feed is not None
-        first = self._delivery.first(task.key.task) if task.streams else 0
-        return self._feeds.end_here(task.feed, task.key.task, self._slots, first)
 
     def spec(self, task: HostedTask) -> TaskSpec:
         return TaskSpec(
@@ -164,20 +145,9 @@ class DrivenJob(ABC):
             outputs=task.outputs,
             options=self._job.options,
             memory_limit=task_memory(self._job, alone=task.key.stage == HEAD),
-            spill_directory=self._job.settings.directory() or self._job.options.get(_TEMP_DIRECTORY, ""),
+            spill_directory=self._job.settings.directory() or self._job.options.get(TEMP_DIRECTORY, ""),
             feed=self._feeds.input(task.feed) if task.feed is not None else None,
         )
-
-
-def _fed_tasks(job: QueryJob) -> int:
-    return max(1, sum(declared.tasks for declared in job.feeds))
-
-
-def _forget_frames(error: BaseException | None) -> None:
-    """Let go of what an error's tracebacks hold: the task's context, and with it its spill directory."""
-    while error is not None:
-        traceback.clear_frames(error.__traceback__)
-        error = error.__cause__ or error.__context__
 
 
 def task_memory(job: QueryJob, *, alone: bool) -> int:

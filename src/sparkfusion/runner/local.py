@@ -1,24 +1,25 @@
-"""The local runner: tasks run on a bounded pool of threads in this process, each from its own decoded plan."""
+"""The local runner: a worker in this process for each query. Its threads run tasks, each from its own decoded plan."""
 
 from __future__ import annotations
 
+import functools
 import weakref
-from collections.abc import Sequence
 from pathlib import Path
 
 from sparkfusion.config import Settings
-from sparkfusion.exchange.sink import FileSink
-from sparkfusion.exchange.store import LocalStore
-from sparkfusion.ids import TaskKey
 from sparkfusion.runner.base import QueryJob, RunningJob
-from sparkfusion.runner.drive import HostedTask
-from sparkfusion.runner.job import DrivenJob
+from sparkfusion.runner.job import TEMP_DIRECTORY, task_memory
+from sparkfusion.runner.members import Member
 from sparkfusion.runner.without_spark import WithoutSpark
-from sparkfusion.worker.copy import CopySink
+from sparkfusion.runner.worker_job import Near, WorkerJob
+from sparkfusion.transport.guard import OPEN
+from sparkfusion.transport.in_process import InProcessChannel, start_worker, stop_worker
+from sparkfusion.transport.options import HostOptions, OwnFunctions
+from sparkfusion.transport.rewrites import NamedRewrite, installed_rewrites
 
 
 class LocalRunner(WithoutSpark):
-    """Runs queries in this process. Any number at the same time, each with its own pool, store and driver."""
+    """Runs queries in this process. Any number at the same time, each with its own worker and driver."""
 
     name = "local"
     slots = None
@@ -27,10 +28,14 @@ class LocalRunner(WithoutSpark):
         self._jobs: weakref.WeakSet[LocalJob] = weakref.WeakSet()
 
     def start(self, job: QueryJob) -> RunningJob:
-        running = LocalJob(job)
+        running = LocalJob(job, self._rewrites)
         self._jobs.add(running)
         running.begin()
         return running
+
+    @functools.cached_property
+    def _rewrites(self) -> list[NamedRewrite]:
+        return installed_rewrites()
 
     def reaches(self, directory: Path) -> bool:
         del directory
@@ -49,28 +54,31 @@ class LocalRunner(WithoutSpark):
             job.close()
 
 
-class LocalJob(DrivenJob):
-    """One query in this process."""
+class LocalJob(WorkerJob):
+    """One query on a worker of its own."""
 
-    def __init__(self, job: QueryJob) -> None:
-        settings = job.settings
-        super().__init__(job, settings.resolved_slots())
-        directory = settings.directory()
-        self._store = LocalStore(job.query, memory_budget=settings.resolved_store_memory(), directory=directory)
-        self._disk = LocalStore(job.query, memory_budget=0, directory=directory)
-
-    def start(self, tasks: Sequence[HostedTask]) -> None:
-        compression = self._job.settings.compression(leaves_machine=False)
-        for task in tasks:
-            if task.streams and self._job.writes is not None:
-                self.run_here(task, CopySink(task.key, self._disk, self._job.writes))
-            else:
-                self.run_here(task, None if task.streams else FileSink(task.key, self._store, compression))
-
-    def discard(self, key: TaskKey) -> None:
-        self._store.discard(key)
-        self._disk.discard(key)
+    def __init__(self, job: QueryJob, rewrites: list[NamedRewrite]) -> None:
+        self._address, host = start_worker(_options(job), rewrites)
+        try:
+            member = Member(InProcessChannel(self._address, host), host.info())
+            super().__init__(job, [member], near=Near(self._address, functools.partial(host.find, job.query)))
+        except BaseException:
+            stop_worker(self._address)
+            raise
 
     def release(self) -> None:
-        self._store.close()
-        self._disk.close()
+        super().release()
+        stop_worker(self._address)
+
+
+def _options(job: QueryJob) -> HostOptions:
+    directory = job.settings.directory()
+    return HostOptions(
+        slots=job.settings.resolved_slots(),
+        directory=directory,
+        guard=OPEN,
+        spill_directory=directory or job.options.get(TEMP_DIRECTORY, ""),
+        task_memory=task_memory(job, alone=False),
+        release_seconds=0.0,  # tasks have ended, or never will
+        own=OwnFunctions(job.prepare, {each.feed: each.reader for each in job.feeds}),
+    )

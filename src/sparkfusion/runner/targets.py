@@ -8,7 +8,7 @@ from sparkfusion.errors import UserError
 from sparkfusion.runner.base import Runner
 from sparkfusion.runner.local import LocalRunner
 from sparkfusion.transport.membership import Cluster, cluster_of
-from sparkfusion.transport.schemes import is_known, scheme_of
+from sparkfusion.transport.schemes import is_known, known_schemes, scheme_of
 
 
 def runner_for(target: object) -> Runner:
@@ -28,7 +28,7 @@ def runner_for(target: object) -> Runner:
     raise UserError(
         f"cannot connect to {target!r}",
         hint='connect() runs queries in this process; connect("spark") or connect(spark_session) on Spark; '
-        'connect("flight://host:port") on workers',
+        f'connect("flight://host:port") on workers (schemes: {", ".join(known_schemes())})',
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +14,11 @@ from sparkfusion.errors import ExternalError
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.owned import OwnedDirectory
 from sparkfusion.exchange.sink import FileSink, Sink
-from sparkfusion.exchange.store import LocalStore
+from sparkfusion.exchange.store import LocalStore, MemoryBudget
 from sparkfusion.ids import QueryId, TaskKey
 from sparkfusion.transport.base import TaskOrder
 from sparkfusion.transport.inputs import InputFetcher, Peers
+from sparkfusion.transport.options import HostOptions
 from sparkfusion.transport.places import name_of
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.copy import CopySink
@@ -25,13 +26,20 @@ from sparkfusion.worker.task import TaskReport
 
 
 class HeldQuery:
-    """Any thread may call anything. After `release` nothing can be begun, and nothing is left."""
+    """Any thread may call anything. After `release` nothing can be begun, and nothing is left.
 
-    def __init__(self, query: QueryId, secret: str, directory: str, peers: Peers) -> None:
+    Args:
+        on_lost: called if the worker lets go of the query of its own accord.
+    """
+
+    def __init__(
+        self, query: QueryId, secret: str, options: HostOptions, peers: Peers, on_lost: Callable[[], None]
+    ) -> None:
         self.secret = secret
+        self.on_lost = on_lost
         self.heard = time.monotonic()
         self._query = query
-        self._directory = directory
+        self._options = options
         self._peers = peers
         self._changed = threading.Condition()
         self._tasks: dict[TaskKey, CancelToken] = {}
@@ -57,7 +65,7 @@ class HeldQuery:
             if key in self._tasks:
                 raise ExternalError("this attempt is under way already", where=key)
             if self._stores is None:
-                self._stores = _Stores(self._query, self.secret, self._directory, order, self._peers)
+                self._stores = _Stores(self._query, self.secret, self._options, order, self._peers)
             stores = self._stores
             self._tasks[key] = cancel
         try:
@@ -90,7 +98,7 @@ class HeldQuery:
         if stores is not None:
             stores.discard(key)
 
-    def release(self, patience: float) -> None:
+    def release(self) -> None:
         """Stop the tasks, wait for them, remove everything. Idempotent."""
         with self._changed:
             self._released = True
@@ -98,7 +106,7 @@ class HeldQuery:
         for token in tokens:
             token.cancel()
         with self._changed:
-            self._changed.wait_for(lambda: not self._tasks, patience)
+            self._changed.wait_for(lambda: not self._tasks, self._options.release_seconds)
             stores, self._stores = self._stores, None
             self._files = {}
         if stores is not None:
@@ -108,12 +116,14 @@ class HeldQuery:
 class _Stores:
     """The directories of one query."""
 
-    def __init__(self, query: QueryId, secret: str, directory: str, order: TaskOrder, peers: Peers) -> None:
-        memory = machine_memory() // 8 if order.store_memory < 0 else order.store_memory
-        self._frames = LocalStore(query, memory_budget=memory // 2, directory=directory)
-        self._fetched = LocalStore(query, memory_budget=memory - memory // 2, directory=directory)
-        self._disk = LocalStore(query, memory_budget=0, directory=directory)
-        self._spills = OwnedDirectory(query, self._disk.base)
+    def __init__(self, query: QueryId, secret: str, options: HostOptions, order: TaskOrder, peers: Peers) -> None:
+        memory = MemoryBudget(machine_memory() // 8 if order.store_memory < 0 else order.store_memory)
+        self._frames = LocalStore(query, memory_budget=memory, directory=options.directory)
+        self._fetched = LocalStore(query, memory_budget=memory, directory=options.directory)
+        self._disk = LocalStore(query, memory_budget=0, directory=options.directory)
+        spills = Path(options.spill_directory) if options.spill_directory else self._disk.base
+        spills.mkdir(parents=True, exist_ok=True)
+        self._spills = OwnedDirectory(query, spills)
         self.inputs = InputFetcher(query, secret, self._fetched, peers, order.patience)
 
     @property

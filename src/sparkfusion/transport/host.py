@@ -10,51 +10,32 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import pyarrow as pa
 
 from sparkfusion.config import MIB, machine_memory
 from sparkfusion.errors import ExternalError, QueryCancelledError, ResourceError, SparkfusionError, UserError, classify
 from sparkfusion.exchange.channel import ChannelClosedError
-from sparkfusion.exchange.delivery import GrantSink
-from sparkfusion.exchange.manifest import Manifest
-from sparkfusion.exchange.owned import PREFIX, remove_orphans
-from sparkfusion.exchange.sink import Sink
+from sparkfusion.exchange.owned import LOCK, PREFIX
 from sparkfusion.exchange.store import SHARED_MEMORY
 from sparkfusion.ids import QueryId, TaskKey
 from sparkfusion.transport.base import LostInputError, TaskEnds, TaskOrder, WorkerInfo, WorkerStatus
 from sparkfusion.transport.guard import TRUST, Guard, named_refusal
 from sparkfusion.transport.held import HeldQuery
 from sparkfusion.transport.inputs import Peers
-from sparkfusion.transport.rewrites import PlanRewrite, RewriteContext, installed_rewrites
+from sparkfusion.transport.options import HostOptions
+from sparkfusion.transport.rewrites import NamedRewrite, RewriteContext, installed_rewrites, rewritten
 from sparkfusion.transport.slot import Slot, UnhurriedUnits
+from sparkfusion.transport.upward import reader_sink
 from sparkfusion.transport.version import this_version
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.run_task import run_task
-from sparkfusion.worker.task import TaskReport, TaskSpec
+from sparkfusion.worker.task import TaskReport
 from sparkfusion.worker.units import FeedEnd
 
-_SWEEP_SECONDS = 0.25
-_RELEASE_SECONDS = 5.0
 _log = logging.getLogger("sparkfusion")
-
-
-@dataclass(frozen=True)
-class HostOptions:
-    """How a worker is set up.
-
-    Attributes:
-        directory: for frames beyond their share of memory, and for spills; empty for the system's temporary one.
-        lease_seconds: how long a query is held without a word from its coordinator.
-    """
-
-    slots: int
-    directory: str = ""
-    lease_seconds: float = 10.0
-    guard: Guard = field(default_factory=Guard)
 
 
 class WorkerHost:
@@ -65,27 +46,29 @@ class WorkerHost:
         rewrites: changes of every plan, in order; by default those that installed packages register.
     """
 
-    def __init__(self, options: HostOptions, peers: Peers, rewrites: Sequence[PlanRewrite] | None = None) -> None:
+    def __init__(self, options: HostOptions, peers: Peers, rewrites: Sequence[NamedRewrite] | None = None) -> None:
         self._options = options
+        self._own = options.own
         self._peers = peers
         self._rewrites = list(rewrites) if rewrites is not None else installed_rewrites()
         self._slots = threading.Semaphore(options.slots)
         self._lock = threading.Lock()
         self._queries: dict[QueryId, HeldQuery] = {}
         self._under_way = 0
-        self._closed = threading.Event()
-        for base in (self._base, SHARED_MEMORY):
-            remove_orphans(base)
-        self._sweeper = threading.Thread(target=self._sweep, name="sparkfusion-worker-leases", daemon=True)
-        self._sweeper.start()
+        self._closed = False
 
     @property
     def guard(self) -> Guard:
         return self._options.guard
 
     @property
-    def _base(self) -> Path:
-        return Path(self._options.directory or tempfile.gettempdir()).absolute()
+    def closed(self) -> bool:
+        return self._closed
+
+    @property
+    def bases(self) -> tuple[Path, Path]:
+        """Directories that frames are below."""
+        return Path(self._options.directory or tempfile.gettempdir()).absolute(), SHARED_MEMORY
 
     # ---- what it says of itself
 
@@ -96,9 +79,8 @@ class WorkerHost:
         """What is there, files counted where they are."""
         with self._lock:
             queries = len(self._queries)
-        own = f"{PREFIX}{os.getpid()}-*/**/*"
-        files = [path for base in (self._base, SHARED_MEMORY) for path in base.glob(own) if path.is_file()]
-        sizes = [size for path in files if (size := _size(path)) is not None and path.name != ".lock"]
+        own = [path for base in self.bases for path in base.glob(f"{PREFIX}{os.getpid()}-*")]
+        sizes = [size for directory in own for size in _sizes(directory)]
         return WorkerStatus(self._under_way, queries, len(sizes), sum(sizes))
 
     def reaches(self, directory: str, name: str, content: str) -> bool:
@@ -114,13 +96,18 @@ class WorkerHost:
 
     # ---- queries
 
-    def hold(self, query: QueryId, secret: str) -> None:
+    def hold(self, query: QueryId, secret: str, on_lost: Callable[[], None] = lambda: None) -> None:
+        """Until `release`.
+
+        Args:
+            on_lost: called if the worker lets go before that.
+        """
         with self._lock:
-            if query in self._queries or self._closed.is_set():
+            if query in self._queries or self._closed:
                 raise ExternalError(f"query {query} is held here already, or the worker is closing")
             if len(self._queries) >= self.guard.limits.queries:
                 raise ResourceError(f"a worker holds {self.guard.limits.queries:,} queries at most")
-            self._queries[query] = HeldQuery(query, secret, self._options.directory, self._peers)
+            self._queries[query] = HeldQuery(query, secret, self._options, self._peers, on_lost)
 
     def renew(self, query: QueryId) -> None:
         """The coordinator is there. Raises if the query is not held any more."""
@@ -128,10 +115,28 @@ class WorkerHost:
 
     def release(self, query: QueryId) -> None:
         """Let go of a query: its tasks end, its files go, then this returns. Idempotent."""
+        self._let_go(query)
+
+    def release_silent(self, seconds: float) -> None:
+        """Let go of queries whose coordinator has said nothing for so long."""
+        silent = time.monotonic() - seconds
+        with self._lock:
+            gone = [query for query, held in self._queries.items() if held.heard < silent]
+        for query in gone:
+            _log.warning("query %s is let go: nothing was heard of its coordinator", query)
+            self._lose(query)
+
+    def _lose(self, query: QueryId) -> None:
+        held = self._let_go(query)
+        if held is not None:
+            held.on_lost()
+
+    def _let_go(self, query: QueryId) -> HeldQuery | None:
         with self._lock:
             held = self._queries.pop(query, None)
         if held is not None:
-            held.release(_RELEASE_SECONDS)
+            held.release()
+        return held
 
     def opens(self, secret: str) -> bool:
         """Whether this is the secret of a query that is held."""
@@ -152,6 +157,12 @@ class WorkerHost:
             raise LostInputError(f"frames {missing[0]} are not here")
         return [path for path in paths if path is not None]
 
+    def find(self, query: QueryId, name: str) -> Path | None:
+        """Where a frame file is, for who is in the same process."""
+        with self._lock:
+            held = self._queries.get(query)
+        return held.find(name) if held is not None else None
+
     def discard(self, key: TaskKey) -> None:
         with self._lock:
             held = self._queries.get(key.query)
@@ -160,10 +171,10 @@ class WorkerHost:
 
     def close(self) -> None:
         """Let go of everything. Idempotent."""
-        self._closed.set()
+        with self._lock:
+            self._closed = True
         for query in list(self._queries):
-            self.release(query)
-        self._sweeper.join(_RELEASE_SECONDS)
+            self._lose(query)
 
     # ---- tasks
 
@@ -190,8 +201,8 @@ class WorkerHost:
                     spill_directory=stores.spill_directory,
                     trust_python=self.guard.trust_python,
                 )
-                sink = stores.sink(order) if order.destination == "store" else _reader_sink(spec, ends, slot)
-                prepare = _unpickled(order.recipe) if order.recipe is not None else None
+                sink = stores.sink(order) if order.destination == "store" else reader_sink(spec, ends, slot)
+                prepare = self._own.prepare if order.recipe is None else _unpickled(order.recipe)
                 report = run_task(spec, sink, cancel, prepare, self._feed_end(order, ends, slot))
                 report = replace(report, fetched=fetched)
                 return report if order.writes is not None else held.keep(report)
@@ -210,19 +221,17 @@ class WorkerHost:
                 self._under_way -= 1
 
     def _feed_end(self, order: TaskOrder, ends: TaskEnds, slot: Slot) -> FeedEnd | None:
-        if ends.units is None:
+        feed = order.spec.feed
+        if ends.units is None or feed is None:
             return None
-        reader = _unpickled(order.reader) if order.reader is not None else None
+        reader = self._own.readers.get(feed.feed) if order.reader is None else _unpickled(order.reader)
         return FeedEnd(self.guard.units(UnhurriedUnits(ends.units, slot)), reader, order.first)
 
     def _rewritten(self, order: TaskOrder) -> bytes:
-        plan = order.spec.plan
-        for rewrite in self._rewrites:
-            plan = rewrite(plan, RewriteContext(order.spec.key, dict(order.extensions)))
-        return plan
+        return rewritten(order.spec.plan, self._rewrites, RewriteContext(order.spec.key, dict(order.extensions)))
 
     def _memory_share(self) -> int:
-        return max(64 * MIB, machine_memory() * 6 // 10 // self._options.slots)
+        return self._options.task_memory or max(64 * MIB, machine_memory() * 6 // 10 // self._options.slots)
 
     def _held(self, query: QueryId) -> HeldQuery:
         with self._lock:
@@ -230,48 +239,6 @@ class WorkerHost:
         if held is None:
             raise ExternalError(f"query {query} is not held here: it has ended, or its coordinator was silent too long")
         return held
-
-    def _sweep(self) -> None:
-        """Let go of queries whose coordinator says nothing any more."""
-        while not self._closed.wait(_SWEEP_SECONDS):
-            silent = time.monotonic() - self._options.lease_seconds
-            with self._lock:
-                gone = [query for query, held in self._queries.items() if held.heard < silent]
-            for query in gone:
-                _log.warning("query %s is let go: nothing was heard of its coordinator", query)
-                self.release(query)
-
-
-def _reader_sink(spec: TaskSpec, ends: TaskEnds, slot: Slot) -> Sink:
-    deliver = ends.deliver
-    if spec.feed is None or deliver is None:
-        return _ReaderSink(spec.key, ends.rows, slot)
-
-    def deliver_lent(offset: int, frames: Iterator[pa.RecordBatch]) -> None:
-        with slot.lent():
-            deliver(offset, frames)
-
-    return GrantSink(spec.key, spec.spill_directory, deliver_lent)
-
-
-class _ReaderSink:
-    """Hands frames up to the reader. Who waits for the reader lends the slot."""
-
-    def __init__(self, key: TaskKey, rows: Callable[[pa.RecordBatch], None], slot: Slot) -> None:
-        self._key = key
-        self._rows = rows
-        self._slot = slot
-
-    def write(self, partition: int, batch: pa.RecordBatch) -> None:
-        del partition
-        with self._slot.lent():
-            self._rows(batch)
-
-    def finish(self) -> Manifest:
-        return Manifest(self._key)
-
-    def abort(self) -> None:
-        return
 
 
 def _unpickled(data: bytes) -> Any:
@@ -290,8 +257,10 @@ def _named(error: SparkfusionError) -> SparkfusionError:
     return UserError(refusal, where=error.where, hint=TRUST) if refusal is not None else error
 
 
-def _size(path: Path) -> int | None:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return None
+def _sizes(directory: Path) -> Iterator[int]:
+    """Of the files below a directory, some of which may go meanwhile."""
+    for parent, _, names in os.walk(directory):
+        for name in names:
+            with suppress(FileNotFoundError):
+                if name != LOCK:
+                    yield (Path(parent) / name).stat().st_size

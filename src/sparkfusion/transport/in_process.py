@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
@@ -11,20 +10,21 @@ from sparkfusion.errors import ExternalError, SparkfusionError, UserError
 from sparkfusion.ids import QueryId, TaskKey
 from sparkfusion.transport.base import Access, Lease, Piece, TaskEnds, TaskOrder, WorkerInfo, WorkerStatus
 from sparkfusion.transport.codec import order_of, pack_order
-from sparkfusion.transport.host import HostOptions, WorkerHost
+from sparkfusion.transport.host import WorkerHost
 from sparkfusion.transport.message import unpack
+from sparkfusion.transport.options import HostOptions
+from sparkfusion.transport.rewrites import NamedRewrite
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.task import TaskReport
 
 SCHEME = "in-process"
 _PIECE_BYTES = 4 * 1024 * 1024
-_RENEW_SECONDS = 0.25
 _hosts: dict[str, WorkerHost] = {}
 
 
-def start_worker(options: HostOptions) -> tuple[str, WorkerHost]:
-    """A worker in this process and its address, until it is closed."""
-    host = WorkerHost(options, lambda address: InProcessChannel(address, _found(address)))
+def start_worker(options: HostOptions, rewrites: Sequence[NamedRewrite] | None = None) -> tuple[str, WorkerHost]:
+    """A worker in this process and its address, until it is stopped."""
+    host = WorkerHost(options, lambda address: InProcessChannel(address, _found(address)), rewrites)
     address = f"{SCHEME}://{id(host):x}"
     _hosts[address] = host
     return address, host
@@ -68,8 +68,9 @@ class InProcessChannel:
     def hold(self, query: QueryId, secret: str, patience: float, on_lost: Callable[[SparkfusionError], None]) -> Lease:
         del patience
         self._check_open()
-        self._host.hold(query, secret)
-        return _Lease(self._host, query, on_lost)
+        lost = ExternalError(f"worker {self._address} let go of the query")
+        self._host.hold(query, secret, lambda: on_lost(lost))
+        return _Lease(self._host, query)
 
     def run(self, order: TaskOrder, ends: TaskEnds, cancel: CancelToken) -> TaskReport:
         data = pack_order(order)
@@ -93,34 +94,19 @@ class InProcessChannel:
         return
 
     def _check_open(self) -> None:
-        if self._address not in _hosts:
+        if self._host.closed:
             raise ExternalError(f"worker {self._address} is closed")
 
 
 class _Lease:
-    """Renewed from a thread, like any other: a worker must not care whether its coordinator is near."""
+    """Needs no heartbeat: worker and coordinator live and die together."""
 
-    def __init__(self, host: WorkerHost, query: QueryId, on_lost: Callable[[SparkfusionError], None]) -> None:
+    def __init__(self, host: WorkerHost, query: QueryId) -> None:
         self._host = host
         self._query = query
-        self._on_lost = on_lost
-        self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._renew, name=f"sparkfusion-{query}-lease", daemon=True)
-        self._thread.start()
 
     def close(self) -> None:
-        self._closed.set()
         self._host.release(self._query)
-        if self._thread is not threading.current_thread():
-            self._thread.join()
-
-    def _renew(self) -> None:
-        while not self._closed.wait(_RENEW_SECONDS):
-            try:
-                self._host.renew(self._query)
-            except SparkfusionError as error:
-                self._on_lost(error)
-                return
 
 
 def _found(address: str) -> WorkerHost:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from sparkfusion.errors import UserError
 from sparkfusion.transport.base import Access, FrameReader
 from sparkfusion.transport.schemes import connect
 
@@ -23,7 +24,7 @@ class PeerConnections:
             if address not in self._open:
                 while len(self._open) >= _MOST:
                     self._open.pop(next(iter(self._open))).close()
-                self._open[address] = connect(address, self._access)
+                self._open[address] = _connected(address, self._access)
             return self._open[address]
 
     def close(self) -> None:
@@ -31,3 +32,11 @@ class PeerConnections:
             for each in self._open.values():
                 each.close()
             self._open.clear()
+
+
+def _connected(address: str, access: Access) -> FrameReader:
+    try:
+        return connect(address, access)
+    except UserError as error:
+        hint = f"what the coordinator has installed, every worker needs too; {error.hint}" if error.hint else None
+        raise UserError(f"a worker cannot read from {address}: {error.message}", hint=hint) from error

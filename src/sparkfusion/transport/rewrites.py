@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from importlib.metadata import entry_points
 
+from sparkfusion.errors import SparkfusionError, UserError, WireFormatError, classify, first_words
 from sparkfusion.ids import TaskKey
+from sparkfusion.plan.wire import decode
 
 REWRITES = "sparkfusion.plan_rewrites"
 
@@ -23,5 +26,43 @@ PlanRewrite = Callable[[bytes, RewriteContext], bytes]
 """An extension's change of every plan before it runs; registered under the entry-point group `REWRITES`."""
 
 
-def installed_rewrites() -> list[PlanRewrite]:
-    return [each.load() for each in sorted(entry_points(group=REWRITES), key=lambda found: found.name)]
+@dataclass(frozen=True)
+class NamedRewrite:
+    """A rewrite, and what its package calls it."""
+
+    name: str
+    change: PlanRewrite
+
+    def __call__(self, plan: bytes, context: RewriteContext) -> bytes:
+        """The plan as the extension wants it. What it refuses with an error of ours stays as it says it."""
+        try:
+            changed = self.change(plan, context)
+        except SparkfusionError:
+            raise
+        except (Exception, SystemExit) as error:
+            words = f"{type(error).__name__}: {first_words(error)}"
+            raise type(classify(error))(f"plan rewrite {self.name!r} failed: {words}") from error
+        if not isinstance(changed, bytes):
+            raise UserError(f"plan rewrite {self.name!r} gave a {type(changed).__name__} instead of a plan's bytes")
+        try:
+            decode(changed)
+        except WireFormatError as error:
+            raise UserError(f"plan rewrite {self.name!r}: {error.message}") from error
+        return changed
+
+
+def installed_rewrites() -> list[NamedRewrite]:
+    """In the order of their names."""
+    found = []
+    for each in sorted(entry_points(group=REWRITES), key=lambda point: point.name):
+        try:
+            found.append(NamedRewrite(each.name, each.load()))
+        except Exception as error:
+            raise UserError(
+                f"plan rewrite {each.name!r} ({each.value}) cannot be loaded: {first_words(error)}"
+            ) from error
+    return found
+
+
+def rewritten(plan: bytes, rewrites: Sequence[NamedRewrite], context: RewriteContext) -> bytes:
+    return reduce(lambda changed, rewrite: rewrite(changed, context), rewrites, plan)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from importlib.metadata import entry_points
 
-from sparkfusion.errors import UserError
+from sparkfusion.errors import UserError, first_words
 from sparkfusion.transport.base import Access, Transport, WorkerChannel
 
 TRANSPORTS = "sparkfusion.transports"
@@ -28,6 +28,10 @@ def is_known(scheme: str) -> bool:
     return scheme in _OURS or bool(entry_points(group=TRANSPORTS, name=scheme))
 
 
+def known_schemes() -> list[str]:
+    return sorted({*_OURS, *(each.name for each in entry_points(group=TRANSPORTS))})
+
+
 def transport_of(address: str) -> Transport:
     """The transport of an address, or an error that names those there are."""
     scheme = scheme_of(address)
@@ -43,9 +47,13 @@ def transport_of(address: str) -> Transport:
         return made
     found = list(entry_points(group=TRANSPORTS, name=scheme))
     if not found:
-        known = sorted({*_OURS, *(each.name for each in entry_points(group=TRANSPORTS))})
-        raise UserError(f"there is no transport for {address!r}", hint=f"known are {', '.join(known)}")
-    registered: Transport = found[0].load()()
+        raise UserError(f"there is no transport for {address!r}", hint=f"known are {', '.join(known_schemes())}")
+    try:
+        registered: Transport = found[0].load()()
+    except Exception as error:
+        raise UserError(
+            f"the transport of {scheme}:// ({found[0].value}) cannot be loaded: {first_words(error)}"
+        ) from error
     return registered
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -48,6 +49,16 @@ def run_task(
         prepare: called with the fresh context, for what cannot travel as data (object stores).
         feed: where the units of a fed task come from.
     """
+    try:
+        return _run_task(spec, sink, cancel, prepare, feed)
+    except BaseException as error:
+        _forget_frames(error)
+        raise
+
+
+def _run_task(
+    spec: TaskSpec, sink: Sink, cancel: CancelToken, prepare: PrepareContext | None, feed: FeedEnd | None
+) -> TaskReport:
     started = time.perf_counter()
     try:
         context = task_context(
@@ -168,6 +179,13 @@ class _Nowhere:
 
     def abort(self) -> None:
         return
+
+
+def _forget_frames(error: BaseException | None) -> None:
+    """Let go of what an error's tracebacks hold: the task's context, and with it its spill directory."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
 
 
 def _bound(spec: TaskSpec) -> bytes:

@@ -31,6 +31,7 @@ _FEWEST_CHARACTERS = 16
 @click.option("--tls-cert", metavar="FILE", help="Certificate to show (PEM).")
 @click.option("--tls-key", metavar="FILE", help="Its private key (PEM).")
 @click.option("--tls-ca", metavar="FILE", help="Ask callers for a certificate that this one signed, other workers too.")
+@click.option("--tls-peer-ca", metavar="FILE", help="Who signed other workers' certificates, without asking callers.")
 @click.option("--insecure", is_flag=True, help="Listen beyond loopback without TLS.")
 @click.option(
     "--allow-root",
@@ -57,6 +58,7 @@ def worker(
     tls_cert: str | None,
     tls_key: str | None,
     tls_ca: str | None,
+    tls_peer_ca: str | None,
     insecure: bool,
     roots: tuple[str, ...],
     trust_python: bool,
@@ -73,13 +75,14 @@ def worker(
     """
     from sparkfusion.transport.flight.worker import Listen, RunningWorker
     from sparkfusion.transport.guard import Guard
-    from sparkfusion.transport.host import HostOptions
+    from sparkfusion.transport.options import HostOptions
 
     token, made = _token(token_file)
     guard = Guard(roots=tuple(_directory(root) for root in roots), trust_python=trust_python)
-    options = HostOptions(slots or available_cores(), store_dir, lease_seconds, guard)
+    options = HostOptions(slots or available_cores(), store_dir, guard)
+    listen = Listen(host, port, token, _tls(tls_cert, tls_key, tls_ca, tls_peer_ca), insecure, lease_seconds)
     stop = _stop_on_signals()
-    running = RunningWorker(Listen(host, port, token, _tls(tls_cert, tls_key, tls_ca), insecure), options)
+    running = RunningWorker(listen, options)
     shown = f"{running.address}?token={token}" if made else running.address
     if as_json:
         click.echo(json.dumps({"address": running.address, "pid": os.getpid(), **({"token": token} if made else {})}))
@@ -106,17 +109,18 @@ def _token(file: str | None) -> tuple[str, bool]:
     return token, False
 
 
-def _tls(certificate: str | None, key: str | None, ca: str | None) -> Tls | None:
+def _tls(certificate: str | None, key: str | None, ca: str | None, peer_ca: str | None) -> Tls | None:
     from sparkfusion.transport.flight.server import Tls
 
-    if certificate is None and key is None and ca is None:
+    files = (certificate, key, ca, peer_ca)
+    if files == (None, None, None, None):
         return None
     if certificate is None or key is None:
         raise UserError("TLS needs both --tls-cert and --tls-key")
-    for file in filter(None, (certificate, key, ca)):
+    for file in filter(None, files):
         if not os.access(file, os.R_OK):
             raise UserError(f"cannot read {file!r}")
-    return Tls(certificate, key, ca or "")
+    return Tls(certificate, key, ca or "", peer_ca or "")
 
 
 def _directory(root: str) -> Path:

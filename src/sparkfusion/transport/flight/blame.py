@@ -9,19 +9,24 @@ from sparkfusion.errors import ExternalError, SparkfusionError, UserError
 _DEBUG = ". gRPC client debug context"
 
 
+class RefusedError(UserError):
+    """The token, or the secret of a query, is not the worker's."""
+
+
 def flight_error(error: BaseException, address: str) -> SparkfusionError:
     """What a call that failed means. Whoever is refused at the door need not try again."""
     words = str(error).split(_DEBUG)[0].splitlines()
     text = words[0] if words else type(error).__name__
     if isinstance(error, flight.FlightUnauthenticatedError | flight.FlightUnauthorizedError):
-        return UserError(
+        return RefusedError(
             f"worker {address} refused the token",
             hint="give it with ?token=… in the address or as SPARKFUSION_TOKEN; the worker printed or was given it",
         )
     if "Ssl handshake" in text or "certificate" in text.lower():
         return UserError(
             f"worker {address} and this process do not trust each other: {text}",
-            hint="flight+tls:// needs ?ca=… of the worker's certificate, and ?cert=…&key=… where it asks for ours",
+            hint="flight+tls:// needs ?ca=… of the worker's certificate, and ?cert=…&key=… where it asks for ours; "
+            "a worker needs --tls-ca or --tls-peer-ca to read from others",
         )
     if isinstance(error, StopIteration):
         return ExternalError(f"worker {address} ended a call without an answer")

@@ -22,7 +22,7 @@ from sparkfusion.transport.base import (
     WorkerStatus,
 )
 from sparkfusion.transport.codec import error_of, info_of, pack_key, pack_order, status_of
-from sparkfusion.transport.flight.blame import flight_error
+from sparkfusion.transport.flight.blame import RefusedError, flight_error
 from sparkfusion.transport.flight.ending import end_call
 from sparkfusion.transport.flight.lease import FlightLease
 from sparkfusion.transport.flight.protocol import (
@@ -162,10 +162,12 @@ class FlightChannel:
         return flight.FlightCallOptions(timeout=timeout, headers=headers)
 
 
-def _lost(error: SparkfusionError, address: str) -> LostInputError:
-    """A secret that is refused is one of a query that the worker does not hold any more."""
-    refused = isinstance(error, UserError)
-    return LostInputError(f"worker {address} has no frames of this query" if refused else error.message)
+def _lost(error: SparkfusionError, address: str) -> SparkfusionError:
+    """A secret that is refused is one of a query that the worker does not hold any more. Whom we cannot talk to at all
+    has lost nothing."""
+    if isinstance(error, RefusedError):
+        return LostInputError(f"worker {address} has no frames of this query")
+    return error if isinstance(error, UserError) else LostInputError(error.message)
 
 
 def _client(address: str, access: Access) -> flight.FlightClient:

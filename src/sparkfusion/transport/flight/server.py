@@ -37,11 +37,12 @@ _DOOR = "door"
 
 @dataclass(frozen=True)
 class Tls:
-    """PEM files. With `ca`, callers have to show a certificate that it signed."""
+    """PEM files. With `ca`, callers have to show a certificate that it signed. It or `peer_ca` signed workers' own."""
 
     certificate: str
     key: str
     ca: str = ""
+    peer_ca: str = ""
 
 
 class FlightWorker(flight.FlightServerBase):  # type: ignore[misc]

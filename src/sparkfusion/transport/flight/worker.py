@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from sparkfusion.errors import UserError
+from sparkfusion.exchange.owned import remove_orphans
 from sparkfusion.transport.base import Access
 from sparkfusion.transport.flight.server import FlightWorker, Tls
-from sparkfusion.transport.host import HostOptions, WorkerHost
+from sparkfusion.transport.flight.sweep import Sweeper
+from sparkfusion.transport.host import WorkerHost
+from sparkfusion.transport.options import HostOptions
 from sparkfusion.transport.peers import PeerConnections
 
 _SHUTDOWN_SECONDS = 2.0
@@ -21,6 +24,7 @@ class Listen:
 
     Attributes:
         insecure: leave loopback without TLS all the same.
+        lease_seconds: how long a query is held without a word from its coordinator.
     """
 
     host: str
@@ -28,6 +32,7 @@ class Listen:
     token: str
     tls: Tls | None = None
     insecure: bool = False
+    lease_seconds: float = 10.0
 
 
 class RunningWorker:
@@ -36,18 +41,22 @@ class RunningWorker:
     def __init__(self, listen: Listen, options: HostOptions) -> None:
         _check(listen)
         tls = listen.tls or Tls("", "")
-        self._peers = PeerConnections(Access(ca=tls.ca, certificate=tls.certificate, key=tls.key))
+        self._peers = PeerConnections(Access(ca=tls.ca or tls.peer_ca, certificate=tls.certificate, key=tls.key))
         self._host = WorkerHost(options, self._peers)
+        for base in self._host.bases:
+            remove_orphans(base)
         try:
             self._server = FlightWorker(self._host, listen.token, _bracketed(listen.host), listen.port, listen.tls)
         except Exception as error:
             self._host.close()
             raise UserError(f"cannot listen on {listen.host}:{listen.port}: {error}") from error
+        self._sweeper = Sweeper(self._host, listen.lease_seconds)
         scheme = "flight+tls" if listen.tls is not None else "flight"
         self.address = f"{scheme}://{_bracketed(listen.host)}:{self._server.port}"
 
     def close(self) -> bool:
         """Let go of every query, then stop listening; whether all calls have ended. A hung caller is not waited for."""
+        self._sweeper.close()
         self._host.close()
         self._peers.close()
         stopping = threading.Thread(target=self._server.shutdown, name="sparkfusion-worker-shutdown", daemon=True)

@@ -6,9 +6,8 @@ import functools
 import logging
 import secrets
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import cloudpickle
 import pyarrow as pa
@@ -22,32 +21,52 @@ from sparkfusion.ids import StageId, TaskKey
 from sparkfusion.plan.feeds import FeedId
 from sparkfusion.plan.stage import ExchangeKind
 from sparkfusion.runner.base import QueryJob
-from sparkfusion.runner.cluster_members import Member, Members, NoWorkerError
 from sparkfusion.runner.drive import HostedTask
 from sparkfusion.runner.job import DrivenJob, task_memory
 from sparkfusion.runner.machine import HEAD
+from sparkfusion.runner.members import Member, Members, NoWorkerError, at_once
+from sparkfusion.runner.pool import TaskPool
 from sparkfusion.transport.base import LostInputError, TaskEnds, TaskOrder
-from sparkfusion.transport.inputs import InputFetcher
+from sparkfusion.transport.inputs import FindHere, InputFetcher
 from sparkfusion.transport.membership import Cluster, RoutedTask
 from sparkfusion.transport.places import made_by, place_of, split_place
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.task import Fetched, TaskReport, TaskSpec
 
 _PATIENT_SECONDS = 0.2
+_READER_PATIENCE_SECONDS = 1.0  # a user's reader may block for ever; its thread is left behind
 _MEMORY_LIMIT = "datafusion.runtime.memory_limit"
+NOBODY = Cluster(())
 _log = logging.getLogger("sparkfusion")
 
 
-class ClusterJob(DrivenJob):
-    """The driver's task host on workers. The head runs here, over frames that it fetches from them."""
+@dataclass(frozen=True)
+class Near:
+    """A worker in this process: it has our functions, and its files can be opened where they are."""
 
-    def __init__(self, job: QueryJob, members: Sequence[Member], cluster: Cluster) -> None:
+    address: str
+    find: FindHere
+
+
+class WorkerJob(DrivenJob):
+    """The driver's task host on workers. The head runs here, over frames of theirs.
+
+    Args:
+        cluster: who else has a say in where tasks run, and what travels with them.
+        near: the worker, if it is the only one and in this process.
+    """
+
+    def __init__(
+        self, job: QueryJob, members: Sequence[Member], cluster: Cluster = NOBODY, near: Near | None = None
+    ) -> None:
         super().__init__(job, 1 + sum(member.info.slots for member in members))
         settings = job.settings
-        self._cluster = cluster
-        self._compression = settings.compression(leaves_machine=True)
-        self._recipe = _pickled(job.recipe(), "what makes the session's object stores")
-        self._readers = {each.feed: _pickled(each.reader, f"the reader of table {each.table!r}") for each in job.feeds}
+        fed = sum(declared.tasks for declared in job.feeds)
+        self._fed = TaskPool(max(1, fed), f"sparkfusion-{job.query}-fed-task")
+        self._extensions = cluster.extensions
+        self._near = near or Near("", lambda name: None)
+        self._compression = settings.compression(leaves_machine=near is None)
+        self._functions = _Functions() if near is not None else _Functions.pickled(job)
         self._members = Members(members, cluster.routing)
         self._members_lock = threading.Lock()
         self._made_on: dict[TaskKey, Member] = {}
@@ -71,8 +90,7 @@ class ClusterJob(DrivenJob):
             except SparkfusionError as error:
                 self._on_lost(member, error)
 
-        with ThreadPoolExecutor(len(members), thread_name_prefix=f"sparkfusion-{self._job.query}-hold") as pool:
-            list(pool.map(hold, members))
+        at_once(hold, members)
         if all(member.lost is not None for member in members):
             raise members[0].lost or ExternalError("no worker holds the query")
 
@@ -81,17 +99,14 @@ class ClusterJob(DrivenJob):
             if task.key.stage == HEAD:
                 self.run_here(task)
                 continue
-            token = CancelToken()
-            with self._lock:
-                self._tokens[task.key] = token
             pool = self._pool if task.feed is None else self._fed
-            pool.submit(functools.partial(self._run_there, task, token))
+            pool.submit(functools.partial(self._run_there, task, self._token(task)))
 
     def spec(self, task: HostedTask) -> TaskSpec:
         """Of the head, with its inputs brought here. It can begin again as long as the reader has nothing of it."""
         try:
             inputs, self._head_fetched = self._inputs.bring(
-                task.key, task.inputs, "", lambda name: None, self._tokens.get(task.key) or CancelToken()
+                task.key, task.inputs, self._near.address, self._near.find, self._tokens[task.key]
             )
         except LostInputError as error:
             for stage, number, attempt in error.lost:
@@ -111,11 +126,12 @@ class ClusterJob(DrivenJob):
         if member is not None and member.lost is None:
             self._pool.submit(functools.partial(_discard, member, key))
 
+    def wait_for_tasks(self) -> None:
+        super().wait_for_tasks()
+        self._fed.close(_READER_PATIENCE_SECONDS)
+
     def release(self) -> None:
-        leases = [member.lease for member in self._members if member.lease is not None]
-        if leases:
-            with ThreadPoolExecutor(len(leases), thread_name_prefix=f"sparkfusion-{self._job.query}-end") as pool:
-                list(pool.map(lambda lease: lease.close(), leases))
+        at_once(lambda lease: lease.close(), [member.lease for member in self._members if member.lease is not None])
         self._store.close()
 
     # ---- tasks on workers
@@ -133,7 +149,10 @@ class ClusterJob(DrivenJob):
             self._driver.failed(task.key, QueryCancelledError("the reader closed the query"), final=True)
         except BaseException as error:
             final = passed.any or isinstance(error, NoWorkerError)
-            self._driver.failed(task.key, classify(error, task.key), final=final)
+            found = classify(error, task.key)
+            if passed.any and found.retryable:
+                found.hint = found.hint or "the reader has rows of this task already: run the query again"
+            self._driver.failed(task.key, found, final=final)
         else:
             self._driver.succeeded(report)
         finally:
@@ -183,9 +202,9 @@ class ClusterJob(DrivenJob):
             store_memory=settings.integer("store_memory_bytes"),
             patience=self._patience,
             first=self._delivery.first(task.key.task) if task.feed is not None and task.streams else 0,
-            reader=self._readers[task.feed] if task.feed is not None else None,
-            recipe=self._recipe,
-            extensions=self._cluster.extensions,
+            reader=self._functions.readers.get(task.feed) if task.feed is not None else None,
+            recipe=self._functions.recipe,
+            extensions=self._extensions,
         )
 
     def _memory_limit(self) -> int:
@@ -264,6 +283,21 @@ def _discard(member: Member, key: TaskKey) -> None:
         member.channel.discard(key)
     except SparkfusionError as error:
         _log.debug("%s keeps %s until the query ends: %s", member.address, key, error.message)
+
+
+@dataclass(frozen=True)
+class _Functions:
+    """The user's functions as they travel with tasks."""
+
+    recipe: bytes | None = None
+    readers: Mapping[FeedId, bytes | None] = field(default_factory=dict)
+
+    @classmethod
+    def pickled(cls, job: QueryJob) -> _Functions:
+        recipe = _pickled(job.recipe(), "what makes the session's object stores")
+        return cls(
+            recipe, {each.feed: _pickled(each.reader, f"the reader of table {each.table!r}") for each in job.feeds}
+        )
 
 
 def _pickled(value: object, what: str) -> bytes | None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import TypeVar
 
 from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionError
 from sparkfusion.ids import TaskKey
@@ -13,6 +15,9 @@ from sparkfusion.transport.membership import RoutedTask, Routing
 from sparkfusion.worker.cancel import CancelToken
 
 _TURN_SECONDS = 0.2
+_ASKED_AT_ONCE = 32
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Member:
@@ -114,3 +119,11 @@ class Members:
 
 class NoWorkerError(ExternalError):
     """Every worker of the query is gone; trying again cannot help this query."""
+
+
+def at_once(call: Callable[[T], R], each: Sequence[T]) -> list[R]:
+    """Call it with each, all at the same time: workers may take long to answer."""
+    if len(each) <= 1:
+        return [call(one) for one in each]
+    with ThreadPoolExecutor(min(_ASKED_AT_ONCE, len(each)), thread_name_prefix="sparkfusion-members") as pool:
+        return list(pool.map(call, each))

@@ -1,0 +1,45 @@
+"""How a worker is set up, whatever the transport to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sparkfusion.feed.provider import Reader
+from sparkfusion.plan.feeds import FeedId
+from sparkfusion.transport.guard import Guard
+from sparkfusion.worker.run_task import PrepareContext
+
+
+@dataclass(frozen=True)
+class OwnFunctions:
+    """Functions of the user's that a worker in the coordinator's process has anyway, so they need not travel.
+
+    Attributes:
+        prepare: gives a task's context the session's object stores.
+        readers: of feeds.
+    """
+
+    prepare: PrepareContext | None = None
+    readers: Mapping[FeedId, Reader | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class HostOptions:
+    """How a worker is set up.
+
+    Attributes:
+        slots: how many tasks run at once.
+        directory: for frames beyond their share of memory; empty for the system's temporary one.
+        spill_directory: for tasks beyond theirs; empty for the same.
+        task_memory: bytes for a task that comes without a limit; 0 for its share of the machine's.
+        release_seconds: how long tasks of a query that is let go may take to end before their files go.
+    """
+
+    slots: int
+    directory: str = ""
+    guard: Guard = field(default_factory=Guard)
+    spill_directory: str = ""
+    task_memory: int = 0
+    release_seconds: float = 5.0
+    own: OwnFunctions = field(default_factory=OwnFunctions)
