@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from sparkfusion import errors
@@ -13,7 +15,7 @@ from sparkfusion.feed.dispatch import FeedError
 from sparkfusion.ids import TaskKey
 from sparkfusion.plan.sources import SourceFile
 from sparkfusion.transport.base import LostInputError, TaskOrder, WorkerInfo, WorkerStatus
-from sparkfusion.transport.message import Fields, ProtocolError, pack
+from sparkfusion.transport.message import Fields, ProtocolError, pack, unpack
 from sparkfusion.worker.copy import CopyOrder
 from sparkfusion.worker.task import Fetched, OperatorMetrics, TaskInput, TaskReport, TaskSpec
 from sparkfusion.worker.units import FeedInput
@@ -47,16 +49,21 @@ _BY_KIND: dict[str, type[SparkfusionError]] = {
 def pack_order(order: TaskOrder) -> bytes:
     spec = order.spec
     feed = spec.feed
-    blobs = {"plan": spec.plan, "reader": order.reader, "recipe": order.recipe, "schema": feed.schema if feed else None}
+    blobs = {
+        "plan": spec.plan,
+        "options": _packed_options(tuple(spec.options.items())),
+        "reader": order.reader,
+        "recipe": order.recipe,
+        "schema": feed.schema if feed else None,
+    }
     present = {name: blob for name, blob in blobs.items() if blob is not None}
     fields = {
         "key": _key_fields(spec.key),
         "inputs": [
-            {"exchange": each.exchange, "group": each.group, "files": [asdict(file) for file in each.files]}
+            {"exchange": each.exchange, "group": each.group, "files": [[file.path, file.size] for file in each.files]}
             for each in spec.inputs
         ],
         "outputs": spec.outputs,
-        "options": dict(spec.options),
         "memory_limit": spec.memory_limit,
         "feed": _feed_fields(feed) if feed is not None else None,
         "here": order.here,
@@ -76,7 +83,7 @@ def pack_order(order: TaskOrder) -> bytes:
 def order_of(fields: Fields, blobs: Sequence[memoryview]) -> TaskOrder:
     """An order from a message. Whether Python is trusted is not in it: the worker decides that."""
     names = fields.texts("blobs")
-    if len(names) != len(blobs) or "plan" not in names:
+    if len(names) != len(blobs) or not {"plan", "options"} <= set(names):
         raise ProtocolError("the parts of an order do not add up")
     given = {name: bytes(blob) for name, blob in zip(names, blobs, strict=True)}
     feed = fields.maybe_part("feed")
@@ -88,11 +95,11 @@ def order_of(fields: Fields, blobs: Sequence[memoryview]) -> TaskOrder:
         key=_key(fields.part("key")),
         plan=given["plan"],
         inputs=tuple(
-            TaskInput(each.integer("exchange"), each.integer("group"), tuple(map(_source, each.parts("files"))))
+            TaskInput(each.integer("exchange"), each.integer("group"), tuple(map(_source, each.pairs("files"))))
             for each in fields.parts("inputs")
         ),
         outputs=fields.integer("outputs"),
-        options=fields.mapping("options"),
+        options=_options(given["options"]),
         memory_limit=fields.integer("memory_limit"),
         spill_directory="",
         trust_python=False,
@@ -145,8 +152,20 @@ def _copy(fields: Fields) -> CopyOrder:
     return CopyOrder(fields.text("staging"), fields.text("target"), fields.text("rest"), fields.mapping("options"))
 
 
-def _source(fields: Fields) -> SourceFile:
-    return SourceFile(fields.text("path"), fields.integer("size"))
+def _source(pair: tuple[str, int]) -> SourceFile:
+    return SourceFile(*pair)
+
+
+@lru_cache(maxsize=16)
+def _packed_options(options: tuple[tuple[str, str], ...]) -> bytes:
+    """The most of an order, and the same in all orders of a query."""
+    return pack("options", dict(options))
+
+
+@lru_cache(maxsize=16)
+def _options(data: bytes) -> Mapping[str, str]:
+    _, fields, _ = unpack(data, len(data))
+    return MappingProxyType(fields.texts_by_name())
 
 
 # ---- keys

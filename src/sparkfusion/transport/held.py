@@ -121,14 +121,9 @@ class _Stores:
         self._frames = LocalStore(query, memory_budget=memory, directory=options.directory)
         self._fetched = LocalStore(query, memory_budget=memory, directory=options.directory)
         self._disk = LocalStore(query, memory_budget=0, directory=options.directory)
-        spills = Path(options.spill_directory) if options.spill_directory else self._disk.base
-        spills.mkdir(parents=True, exist_ok=True)
-        self._spills = OwnedDirectory(query, spills)
+        self._spills = OwnedDirectory(query, self._disk.base) if options.spill_directory is None else None
+        self.spill_directory = options.spill_directory or (str(self._spills.path) if self._spills is not None else "")
         self.inputs = InputFetcher(query, secret, self._fetched, peers, order.patience)
-
-    @property
-    def spill_directory(self) -> str:
-        return str(self._spills.path)
 
     def sink(self, order: TaskOrder) -> Sink:
         """For a task whose rows stay here, or are written to the user's files."""
@@ -141,6 +136,7 @@ class _Stores:
         self._disk.discard(key)
 
     def close(self) -> None:
-        self._spills.close()
+        if self._spills is not None:
+            self._spills.close()
         for store in (self._frames, self._fetched, self._disk):
             store.close()

@@ -95,11 +95,21 @@ class Fields:
     def lists(self, name: str) -> list[tuple[int, ...]]:
         return [Fields({name: each})._each(name, int) for each in self._of(name, list)]
 
+    def pairs(self, name: str) -> list[tuple[str, int]]:
+        """Texts, each with a number."""
+        values = self._of(name, list)
+        if not all(type(each) is list and [type(part) for part in each] == [str, int] for each in values):
+            raise ProtocolError(f"field {name!r} of a message holds something that is no text with a number")
+        return [(text, number) for text, number in values]
+
     def mapping(self, name: str) -> dict[str, str]:
-        values = self._of(name, dict)
-        if not all(type(value) is str for value in values.values()):
-            raise ProtocolError(f"field {name!r} of a message does not map texts to texts")
-        return values
+        return self.part(name).texts_by_name()
+
+    def texts_by_name(self) -> dict[str, str]:
+        """All values, which have to be texts."""
+        if not all(type(value) is str for value in self._values.values()):
+            raise ProtocolError("a part of a message does not map texts to texts")
+        return self._values
 
     def part(self, name: str) -> Fields:
         return Fields(self._values.get(name))
