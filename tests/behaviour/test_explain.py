@@ -11,6 +11,7 @@ import pytest
 
 from sparkfusion import Session, UserError
 from tests.behaviour.parts import PARTS, TOTAL, record
+from tests.runners import FLIGHT, Runner
 
 QUERY = "select k, count(*) as n from t where v >= 0 group by k"
 
@@ -64,6 +65,24 @@ def test_analyze_shows_rows_bytes_time_and_skew(session: Session) -> None:
     assert int(stage[1]) == PARTS
     assert float(stage[4]) >= 1.0
     assert re.search(rf"DataSourceExec.*\({TOTAL:,} rows", shown)
+
+
+def test_analyze_shows_what_came_from_other_workers(session: Session, runner: Runner) -> None:
+    """The head has all its input from workers, unless they are in this process or share their files with it."""
+    sorting = session.sql(f"{QUERY} order by k")
+    shown = sorting.explain_text(analyze=True)
+    metrics = json.loads(sorting.explain_text(analyze=True, format="json"))["metrics"]
+    told = re.search(r"from other workers: ([\d,]+) bytes of stage 2 in \d+ messages?, [\d,.]+ ms", shown)
+    fetched = [each for stage in metrics if stage["stage"] == 0 for each in stage["fetched"]]
+    if not runner.name.startswith(FLIGHT):
+        assert (told, fetched) == (None, [])
+        return
+    assert told is not None, shown
+    (by_head,) = fetched
+    (made,) = (stage["bytes"] for stage in metrics if stage["stage"] == 2)
+    assert by_head["bytes"] == made
+    assert by_head["messages"] > 0
+    assert by_head["seconds"] > 0
 
 
 def test_analyze_as_json_has_metrics_of_every_stage_and_operator(session: Session) -> None:

@@ -73,7 +73,8 @@ def _head_lines(graph: StageGraph, metrics: dict[StageId, StageMetrics], place: 
         source = f"ExchangeSource: gather of stage {graph.producer_of(head.inputs[0]).id}, streamed as it comes{window}"
         return [title, "┌ Head ── in this process", f"│   {source}", "└"]
     body = _operator_lines(head.plan or b"", graph, metrics.get(0))
-    return [title, f"┌ Head ── in this process{_summary(metrics.get(0))}", *(f"│   {line}" for line in body), "└"]
+    lines = [title, f"┌ Head ── in this process{_summary(metrics.get(0))}", *(f"│   {line}" for line in body)]
+    return [*lines, *_fetched_lines(graph, metrics.get(0)), "└"]
 
 
 def _stage_lines(stage: Stage, graph: StageGraph, metrics: StageMetrics | None) -> list[str]:
@@ -89,7 +90,15 @@ def _stage_lines(stage: Stage, graph: StageGraph, metrics: StageMetrics | None) 
             lines.append(f"│ t{task}: {files}")
     if len(leaves) > _SHOWN_TASKS:
         lines.append(f"│ … {len(leaves) - _SHOWN_TASKS} more tasks")
-    return [*lines, "└"]
+    return [*lines, *_fetched_lines(graph, metrics), "└"]
+
+
+def _fetched_lines(graph: StageGraph, metrics: StageMetrics | None) -> list[str]:
+    return [
+        f"│ from other workers: {each.bytes:,} bytes of stage {graph.exchange(each.exchange).producer} in "
+        f"{_count(each.messages, 'message')}, {each.seconds * 1e3:,.1f} ms"
+        for each in (metrics.fetched if metrics is not None else ())
+    ]
 
 
 def _operator_lines(plan: bytes, graph: StageGraph, metrics: StageMetrics | None) -> list[str]:
@@ -154,6 +163,7 @@ def _metrics_json(metrics: StageMetrics) -> dict[str, Any]:
         "skew": metrics.skew,
         "earlier_attempts": metrics.earlier_attempts,
         "recomputed_inputs": metrics.recomputed_inputs,
+        "fetched": [asdict(each) for each in metrics.fetched],
         "operators": [
             {
                 "name": operator.name,

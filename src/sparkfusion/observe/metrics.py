@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from sparkfusion.ids import StageId
+from sparkfusion.ids import ExchangeId, StageId
 from sparkfusion.worker.measure import sum_operators
-from sparkfusion.worker.task import OperatorMetrics, TaskReport
+from sparkfusion.worker.task import Fetched, OperatorMetrics, TaskReport
 
 
 @dataclass(frozen=True)
 class StageMetrics:
     """`skew` is the slowest task's time over the mean: 1.0 is perfectly even.
 
-    `earlier_attempts` and `recomputed_inputs` are what the host had to do again for these tasks.
+    `earlier_attempts` and `recomputed_inputs` are what the host had to do again for these tasks, `fetched` what came
+    from other workers, for each exchange.
     """
 
     stage: StageId
@@ -26,6 +27,7 @@ class StageMetrics:
     operators: tuple[OperatorMetrics, ...]
     earlier_attempts: int = 0
     recomputed_inputs: int = 0
+    fetched: tuple[Fetched, ...] = ()
 
     @classmethod
     def of(cls, stage: StageId, reports: Sequence[TaskReport]) -> StageMetrics:
@@ -41,7 +43,21 @@ class StageMetrics:
             operators=sum_operators(report.operators for report in reports),
             earlier_attempts=sum(report.earlier_attempts for report in reports),
             recomputed_inputs=sum(report.recomputed_inputs for report in reports),
+            fetched=_summed(each for report in reports for each in report.fetched),
         )
+
+
+def _summed(fetched: Iterable[Fetched]) -> tuple[Fetched, ...]:
+    sums: dict[ExchangeId, Fetched] = {}
+    for each in fetched:
+        so_far = sums.get(each.exchange, Fetched(each.exchange, 0, 0, 0.0))
+        sums[each.exchange] = Fetched(
+            each.exchange,
+            so_far.bytes + each.bytes,
+            so_far.messages + each.messages,
+            so_far.seconds + each.seconds,
+        )
+    return tuple(sums[exchange] for exchange in sorted(sums))
 
 
 def metrics_by_stage(reports: Iterable[TaskReport]) -> dict[StageId, StageMetrics]:

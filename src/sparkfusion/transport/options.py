@@ -31,8 +31,8 @@ class HostOptions:
     Attributes:
         slots: how many tasks run at once.
         directory: for frames beyond their share of memory; empty for the system's temporary one.
-        spill_directory: for tasks beyond theirs; empty for what DataFusion takes when it first spills. None for one of the
-            query's own, which goes with it and costs every task a millisecond.
+        spill_directory: for tasks beyond theirs; empty for what DataFusion takes when it first spills. None for one
+            of the query's own, which goes with it and costs every task a millisecond.
         task_memory: bytes for a task that comes without a limit; 0 for its share of the machine's.
         release_seconds: how long tasks of a query that is let go may take to end before their files go.
     """
