@@ -246,6 +246,25 @@ def test_closing_the_lease_ends_its_tasks(channel: WorkerChannel) -> None:
     assert [type(error) for error in errors] == [QueryCancelledError]
 
 
+def test_a_worker_says_how_busy_others_keep_it(channel: WorkerChannel) -> None:
+    leases = {query: channel.hold(query, query[1] * 24, 2.0, fail) for query in ("q1", "q2")}
+    cancel = CancelToken()
+
+    def run() -> None:
+        with pytest.raises(QueryCancelledError):
+            channel.run(endless(TaskKey("q1", 1, 0), channel.address), SLOWLY, cancel)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    until(lambda: leases["q2"].others() == 1)
+    assert leases["q1"].others() == 0
+    cancel.cancel()
+    thread.join(10)
+    until(lambda: leases["q2"].others() == 0)
+    for lease in leases.values():
+        lease.close()
+
+
 def test_a_query_that_is_not_held_runs_nothing(channel: WorkerChannel) -> None:
     with pytest.raises(ExternalError, match="not held"):
         channel.run(order_of_sql("select 1", TaskKey("q9", 1, 0), channel.address), NO_ROWS, CancelToken())

@@ -14,6 +14,8 @@ import pytest
 
 import sparkfusion
 from sparkfusion.errors import ExternalError, UserError
+from sparkfusion.ids import TaskKey
+from sparkfusion.runner.members import Member, Members
 from sparkfusion.transport import host as host_module
 from sparkfusion.transport import schemes
 from sparkfusion.transport.base import Access, WorkerInfo
@@ -21,7 +23,9 @@ from sparkfusion.transport.in_process import InProcess, InProcessChannel, start_
 from sparkfusion.transport.membership import Cluster, RoutedTask, cluster_of
 from sparkfusion.transport.options import HostOptions
 from sparkfusion.transport.rewrites import NamedRewrite, RewriteContext
+from sparkfusion.transport.schemes import connect
 from sparkfusion.transport.version import difference, this_version
+from sparkfusion.worker.cancel import CancelToken
 
 EAGER = {"sparkfusion.bytes_per_partition": 1}
 COUNT = "select k, count(*) as n from t group by k order by k"
@@ -153,6 +157,29 @@ class counted:  # noqa: N801
 
     def __exit__(self, *error: object) -> None:
         InProcessChannel.run = self._run  # type: ignore[method-assign]
+
+
+class Busy:
+    """A lease on a worker that others keep busy."""
+
+    def __init__(self, others: int) -> None:
+        self._others = others
+
+    def others(self) -> int:
+        return self._others
+
+    def close(self) -> None:
+        return
+
+
+@pytest.mark.parametrize(("others", "chosen"), [((0, 1), 0), ((1, 0), 1), ((3, 2), 1)])
+def test_tasks_go_where_others_leave_room(two: list[str], others: tuple[int, int], chosen: int) -> None:
+    members = [Member(connect(address, Access()), this_version(2)) for address in two]
+    for member, count in zip(members, others, strict=True):
+        member.lease = Busy(count)
+    task = RoutedTask(TaskKey("q1", 1, 0), {})
+    with Members(members, None).placed(task, (), CancelToken()) as member:
+        assert member.address == two[chosen]
 
 
 def test_an_extension_changes_plans_on_the_worker(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:

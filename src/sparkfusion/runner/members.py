@@ -32,6 +32,11 @@ class Member:
         self.lost: SparkfusionError | None = None
         self.lease: Lease | None = None
 
+    def share_free(self) -> float:
+        """How much of it is idle; below 0 if tasks of others wait there."""
+        others = self.lease.others() if self.lease is not None else 0
+        return (self.free - others) / self.info.slots
+
 
 class Members:
     """Any thread may call anything."""
@@ -114,7 +119,7 @@ class Members:
             for member in free:
                 if member.address == chosen:
                     return member
-        return max(free, key=lambda member: (member.free / member.info.slots, task.bytes_at.get(member.address, 0)))
+        return max(free, key=lambda member: (member.share_free(), task.bytes_at.get(member.address, 0)))
 
 
 class NoWorkerError(ExternalError):

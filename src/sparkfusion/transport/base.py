@@ -125,6 +125,10 @@ class Lease(Protocol):
         """Let go: tasks end, everything is removed, then this returns. Idempotent, never raises, does not wait long."""
         ...
 
+    def others(self) -> int:
+        """How many tasks of other queries run and wait on the worker, as it said last."""
+        ...
+
 
 class FrameReader(Protocol):
     """The part of a worker that other workers use."""

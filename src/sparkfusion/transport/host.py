@@ -113,6 +113,12 @@ class WorkerHost:
         """The coordinator is there. Raises if the query is not held any more."""
         self._held(query).heard = time.monotonic()
 
+    def others(self, query: QueryId) -> int:
+        """How many tasks run and wait here that are not of this query."""
+        with self._lock:
+            held = self._queries.get(query)
+        return max(0, self._under_way - (held.running if held is not None else 0))
+
     def release(self, query: QueryId) -> None:
         """Let go of a query: its tasks end, its files go, then this returns. Idempotent."""
         self._let_go(query)

@@ -108,6 +108,9 @@ class _Lease:
     def close(self) -> None:
         self._host.release(self._query)
 
+    def others(self) -> int:
+        return self._host.others(self._query)
+
 
 def _found(address: str) -> WorkerHost:
     host = _hosts.get(address)

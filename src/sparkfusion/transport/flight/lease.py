@@ -41,6 +41,7 @@ class FlightLease:
         self._patience = patience
         self._on_lost = on_lost
         self._heard = time.monotonic()
+        self._others = 0
         self._held = threading.Event()
         self._closing = threading.Event()
         self._ended = threading.Event()
@@ -76,6 +77,9 @@ class FlightLease:
                 thread.join()
         end_call(self._writer, self._reader, clean=self._error is None)
 
+    def others(self) -> int:
+        return self._others
+
     def _refusal(self) -> SparkfusionError:
         return self._error or ExternalError(f"worker {self._address} does not answer")
 
@@ -99,6 +103,7 @@ class FlightLease:
                 kind, fields, _ = unpack(memoryview(self._reader.read_chunk().app_metadata), SMALL_MESSAGE)
                 if kind == "error":
                     raise error_of(fields)
+                self._others = fields.integer("others")
                 self._heard = time.monotonic()
                 self._held.set()
         except StopIteration:

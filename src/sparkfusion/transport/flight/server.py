@@ -119,7 +119,7 @@ class FlightWorker(flight.FlightServerBase):  # type: ignore[misc]
                     raise ProtocolError("a query needs a name and a secret")
                 self._host.hold(name, secret)
                 query = name
-                return pack("held")
+                return pack("held", {"others": self._host.others(name)})
 
             writer.write_metadata(_answer(hold))
             while query:
@@ -142,7 +142,7 @@ class FlightWorker(flight.FlightServerBase):  # type: ignore[misc]
 
     def _renewed(self, query: str) -> bytes:
         self._host.renew(query)
-        return pack("renewed")
+        return pack("renewed", {"others": self._host.others(query)})
 
 
 class _Door(flight.ServerMiddlewareFactory):  # type: ignore[misc]
