@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import sparkfusion
@@ -23,6 +25,7 @@ from tests.transport.tables import QUESTIONS, SHUFFLED, register, write_tables
 from tests.worker_processes import COMMAND, IDLE, ROOT, TOKEN, WorkerProcess, url_of
 
 PATIENCE = {"sparkfusion.worker_patience_seconds": 2}
+LONG = 100_000
 LEASE = ("--slots", "2", "--lease-seconds", "5")
 
 
@@ -137,6 +140,44 @@ def test_what_was_lost_is_made_again_elsewhere(
     attempts = {event.key.attempt for event in events if isinstance(event, TaskFinished)}
     assert max(attempts) >= 1
     assert all(event.retried for event in events if isinstance(event, TaskFailed))
+
+
+@pytest.fixture(scope="module")
+def long_rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file for each slot of three workers, with more rows than wait between a worker and a slow reader."""
+    directory = tmp_path_factory.mktemp("long")
+    for part in range(6):
+        rows = pa.table({"part": [part] * LONG, "x": range(LONG), "s": [f"{part}-{x:0300}" for x in range(LONG)]})
+        pq.write_table(rows, directory / f"{part}.parquet")
+    return directory
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+def test_rows_that_flow_go_on_where_a_lost_worker_left_off(
+    three: list[WorkerProcess], long_rows: Path, how: signal.Signals
+) -> None:
+    lost = three[:2]
+    config = {"sparkfusion.bytes_per_partition": 1, "sparkfusion.channel_frames": 1, **PATIENCE}
+    try:
+        with sparkfusion.connect(url_of(three), config=config) as session:
+            session.register_parquet("t", str(long_rows))
+            query = session.sql("select part, x, s from t where x >= 0").stream()
+            seen: list[tuple[int, int]] = []
+            begun: set[int] = set()
+            for batch in query:
+                parts = batch.column("part").to_pylist()
+                seen += zip(parts, batch.column("x").to_pylist(), strict=True)
+                if begun != set(range(6)) and (begun := begun | set(parts)) == set(range(6)):
+                    for worker in lost:
+                        worker.send(how)
+            attempts = [report.key.attempt for report in query.reports()]
+    finally:
+        for worker in lost:
+            worker.send(signal.SIGCONT)
+    assert begun == set(range(6))
+    assert len(seen) == len(set(seen)) == 6 * LONG
+    assert any(attempts), "every task had ended before its worker was lost"
+    until_idle(three[2:], 2)
 
 
 def test_a_worker_that_comes_back_is_used_by_the_next_query(

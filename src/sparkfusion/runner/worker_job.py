@@ -6,11 +6,10 @@ import functools
 import logging
 import secrets
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import cloudpickle
-import pyarrow as pa
 
 from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionError, UserError, classify, first_words
 from sparkfusion.exchange.channel import ChannelClosedError
@@ -25,6 +24,7 @@ from sparkfusion.runner.drive import HostedTask
 from sparkfusion.runner.job import DrivenJob, task_memory
 from sparkfusion.runner.machine import HEAD
 from sparkfusion.runner.members import Member, Members, NoWorkerError, at_once
+from sparkfusion.runner.passed import AttemptRows, OtherRowsError, PassedRows
 from sparkfusion.runner.pool import TaskPool
 from sparkfusion.transport.base import LostInputError, TaskEnds, TaskOrder
 from sparkfusion.transport.inputs import FindHere, InputFetcher
@@ -70,6 +70,8 @@ class WorkerJob(DrivenJob):
         self._members = Members(members, cluster.routing)
         self._members_lock = threading.Lock()
         self._made_on: dict[TaskKey, Member] = {}
+        self._resumes = near is None  # in this process little fails half-way, and looking at every frame costs
+        self._passed: dict[tuple[StageId, int], PassedRows] = {}
         self._tried: dict[tuple[StageId, int], set[str]] = {}
         self._head_fetched: tuple[Fetched, ...] = ()
         secret = secrets.token_urlsafe(24)
@@ -138,28 +140,27 @@ class WorkerJob(DrivenJob):
 
     def _run_there(self, task: HostedTask, token: CancelToken) -> None:
         """Run a task on a worker and tell the driver; on the pool's thread, must not raise."""
-        passed = _Passed(self._channel.put)
+        place = (task.key.stage, task.key.task)
+        with self._members_lock:
+            passed = self._passed.setdefault(place, PassedRows(self._channel.put, resumes=self._resumes))
         try:
-            report = self._run_on_member(task, token, passed)
+            report = self._run_on_member(task, token, passed.attempt())
         except LostInputError as error:
             for stage, number, attempt in error.lost:
                 self._driver.lost(stage, number, attempt)
-            self._driver.failed(task.key, classify(error, task.key), final=passed.any)
+            self._driver.failed(task.key, classify(error, task.key), final=passed.final)
         except ChannelClosedError:
             self._driver.failed(task.key, QueryCancelledError("the reader closed the query"), final=True)
         except BaseException as error:
-            final = passed.any or isinstance(error, NoWorkerError)
-            found = classify(error, task.key)
-            if passed.any and found.retryable:
-                found.hint = found.hint or "the reader has rows of this task already: run the query again"
-            self._driver.failed(task.key, found, final=final)
+            final = passed.final or isinstance(error, NoWorkerError | OtherRowsError)
+            self._driver.failed(task.key, classify(error, task.key), final=final)
         else:
             self._driver.succeeded(report)
         finally:
             with self._lock:
                 self._tokens.pop(task.key, None)
 
-    def _run_on_member(self, task: HostedTask, token: CancelToken, passed: _Passed) -> TaskReport:
+    def _run_on_member(self, task: HostedTask, token: CancelToken, rows: AttemptRows) -> TaskReport:
         place = (task.key.stage, task.key.task)
         tried = self._tried.setdefault(place, set())
         with self._members.placed(RoutedTask(task.key, _bytes_at(task)), tried, token) as member:
@@ -168,7 +169,8 @@ class WorkerJob(DrivenJob):
             with self._members_lock:
                 self._made_on[task.key] = member
             try:
-                report = member.channel.run(self._order(task, member), self._ends(task, member, token, passed), token)
+                report = member.channel.run(self._order(task, member), self._ends(task, member, token, rows), token)
+                rows.finish()
             except SparkfusionError as error:
                 if member.lost is not None and (error.retryable or isinstance(error, QueryCancelledError)):
                     raise ExternalError(f"worker {member.address} is lost: {member.lost.message}") from error
@@ -180,12 +182,12 @@ class WorkerJob(DrivenJob):
         files = tuple(replace(file, path=place_of(member.address, file.path)) for file in report.manifest.files)
         return replace(report, manifest=replace(report.manifest, files=files))
 
-    def _ends(self, task: HostedTask, member: Member, token: CancelToken, passed: _Passed) -> TaskEnds:
+    def _ends(self, task: HostedTask, member: Member, token: CancelToken, rows: AttemptRows) -> TaskEnds:
         if task.feed is None:
-            return TaskEnds(passed)
+            return TaskEnds(rows)
         number = task.key.task
         units = _MemberUnits(self._feeds.book, task.feed, number, self._members, member, token)
-        return TaskEnds(passed, units, lambda offset, frames: self._delivery.deliver(number, offset, frames))
+        return TaskEnds(rows, units, lambda offset, frames: self._delivery.deliver(number, offset, frames))
 
     def _order(self, task: HostedTask, member: Member) -> TaskOrder:
         writes = self._job.writes if task.streams else None
@@ -225,18 +227,6 @@ class WorkerJob(DrivenJob):
         """A worker died, hangs, or has let go of the query. Frames on it are made again when somebody misses them."""
         if self._members.lose(member, error):
             _log.warning("query %s goes on without worker %s: %s", self._job.query, member.address, error.message)
-
-
-class _Passed:
-    """Hands frames on to the reader, and remembers whether it did."""
-
-    def __init__(self, put: Callable[[pa.RecordBatch], None]) -> None:
-        self._put = put
-        self.any = False
-
-    def __call__(self, frame: pa.RecordBatch) -> None:
-        self.any = True
-        self._put(frame)
 
 
 class _MemberUnits:
