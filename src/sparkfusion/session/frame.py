@@ -220,6 +220,10 @@ class DataFrame:
             feeds=feeds,
         )
 
+    def only_distributed(self) -> str | None:
+        """Why no single node can answer this query, in words; None if one can."""
+        return self._session.only_distributed(self)
+
     def round_trip(self) -> pa.Table:
         """Run the plan made for distribution whole in this process, after encoding and decoding it once.
 

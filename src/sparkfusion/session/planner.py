@@ -182,6 +182,14 @@ class Planner:
             attempt.optimized = planned.optimized_logical_plan()
         return root
 
+    def only_distributed(self, frame: datafusion.DataFrame) -> str | None:
+        """Why no single node can answer a query, in words; None if one can."""
+        if found := self.host_tables.read_by(frame):
+            return f"{', '.join(found)} is a table of Spark's, whose rows only tasks get"
+        if found := self.feeds.read_by(frame):
+            return f"{', '.join(found)} is a feed, which only tasks read"
+        return None
+
     def _refuse_placeholders(self, frame: datafusion.DataFrame, reason: str) -> None:
         """A query that is not distributed runs in this process, where rows of the host's tables are not, and without
         the tasks that feeds are read by."""

@@ -133,6 +133,9 @@ class Session(CatalogMethods):
         source = frame.copies.source if frame.copies is not None else frame
         return self._planner.plan(source.to_datafusion(), with_rows=with_rows)
 
+    def only_distributed(self, frame: DataFrame) -> str | None:
+        return self._planner.only_distributed(frame.to_datafusion())
+
     def start(self, frame: DataFrame, planned: Planned | None = None, writes: CopyOrder | None = None) -> RunningQuery:
         """Plan a query and start it. Used by the actions of DataFrame.
 

@@ -104,6 +104,8 @@ def _hint(result: VerifyResult, expect_error: bool) -> str | None:
         return "sparkfusion.bytes_per_partition=1 forces what can be forced; else pass require_distributed=False"
     if result.outcome is Outcome.BOTH_FAILED and not expect_error:
         return "pass expect_error=True if the query should fail"
+    if result.outcome is Outcome.NOT_COMPARABLE and result.legs[0].table is None:
+        return "register the same rows as a plain table, and compare the two answers with compare_tables"
     return None
 
 
@@ -137,6 +139,9 @@ def _plain_sql(context: SessionContext, sql: str) -> pa.Table:
 def _verify_frame(
     session: VerifiableSession, text: str, frame: VerifiableFrame, options: CompareOptions
 ) -> VerifyResult:
+    beyond = frame.only_distributed()
+    if beyond is not None:
+        return _incomparable(text, frame, beyond)
     single, _ = _timed("single node", lambda: interruptible(lambda: frame.to_datafusion().to_arrow_table()))
     planned, distribution = _timed("distributed", frame.distribution)
     distribution = distribution or Distribution()
@@ -163,6 +168,14 @@ def _verify_frame(
         lambda: datafusion_settings_of(session),
     )
     return _compared(base, judge, distribution, evidence)
+
+
+def _incomparable(text: str, frame: VerifiableFrame, why: str) -> VerifyResult:
+    """There is no single node to compare with: the distributed leg runs alone."""
+    distributed, _ = _timed("distributed", frame.collect)
+    failed = f"; distributed it fails with: {_error_text(distributed)}" if distributed.error is not None else ""
+    legs = (Leg("single node"), Leg("round trip"), distributed)
+    return VerifyResult(text, Outcome.NOT_COMPARABLE, legs, f"{why}{failed}", graph=frame.distribution().graph)
 
 
 def _error_outcome(base: VerifyResult, single: Leg, round_trip: Leg, distributed: Leg) -> VerifyResult | None:

@@ -74,6 +74,9 @@ class FakeFrame:
     def to_datafusion(self) -> datafusion.DataFrame:
         return self.frame
 
+    def only_distributed(self) -> str | None:
+        return None
+
     def round_trip(self) -> pa.Table:
         return self.session.round_trip(self.frame.to_arrow_table)
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from sparkfusion import FeedContext, FileUnit, WorkUnitFeedProvider
 from sparkfusion.errors import VerificationError
 from sparkfusion.session.frame import DataFrame
 from sparkfusion.session.session import Session, connect
@@ -43,6 +44,24 @@ def test_distributed_queries_are_proved(session: Session, sql: str) -> None:
     result = assert_distributed_eq(session, sql)
     assert result.tasks >= 2
     assert result.stages >= 1
+
+
+@pytest.mark.parametrize(("path", "fails"), [("0.parquet", False), ("missing.parquet", True)])
+def test_no_single_node_reads_a_feed(session: Session, tmp_path: Path, path: str, fails: bool) -> None:
+    class Files(WorkUnitFeedProvider):
+        def feed(self, partition: int | None, context: FeedContext) -> Iterator[FileUnit]:
+            yield FileUnit(tmp_path / "t" / path)
+
+    session.register_feed("fed", Files(), schema=session.table("t").schema(), format="parquet")
+    result = verify_query(session, "select count(*) as n from fed", reproducer_dir=tmp_path / "found")
+    assert result.outcome is Outcome.NOT_COMPARABLE
+    assert "fed is a feed" in (result.reason or "")
+    assert ("fails with" in (result.reason or "")) is fails
+    assert (result.legs[2].error is not None) is fails
+    assert not (tmp_path / "found").exists()
+    with pytest.raises(VerificationError, match="fed is a feed") as raised:
+        assert_distributed_eq(session, "select count(*) as n from fed")
+    assert "compare_tables" in (raised.value.hint or "")
 
 
 def test_a_query_over_nothing_is_not_distributed(session: Session) -> None:
