@@ -68,8 +68,19 @@ def test_what_cannot_be_connected_to(target: object) -> None:
 
 
 def test_nobody_answers() -> None:
-    with pytest.raises(ExternalError, match="none of 2 workers can be used"):
+    with pytest.raises(
+        ExternalError, match=r"none of 2 workers can be used: worker .*:1 does not .*; worker .*:2 does"
+    ):
         sparkfusion.connect("flight://127.0.0.1:1,127.0.0.1:2?token=x")
+
+
+@pytest.mark.parametrize(
+    ("host", "words"), [("127.0.0.1", "nobody listens there"), ("no-such-host.invalid", "no host of that name")]
+)
+def test_nobody_is_there(host: str, words: str) -> None:
+    with pytest.raises(ExternalError, match=f"worker flight://{host}:1 does not answer: .*{words}") as nobody:
+        sparkfusion.connect(f"flight://{host}:1?token=x")
+    assert nobody.value.hint == "is it running? sparkfusion worker --port 1"
 
 
 def test_a_resolver_is_asked_for_each_query(two: list[str], table: Path) -> None:
@@ -107,9 +118,9 @@ def test_a_worker_of_another_version_is_left_out(
     with sparkfusion.connect(Cluster(two), config=EAGER) as session:
         session.register_parquet("t", str(table))
         assert session.sql(COUNT).count() == 3
-        assert f"worker {two[0]} is left out: it has datafusion 54.0.0 instead of" in caplog.text
+        assert f"left out: worker {two[0]} has datafusion 54.0.0 instead of" in caplog.text
         assert "on 1 worker " in session.place()
-    with pytest.raises(UserError, match=r"it has datafusion 54\.0\.0 instead of"):
+    with pytest.raises(UserError, match=r"has datafusion 54\.0\.0 instead of"):
         sparkfusion.connect(Cluster(two[:1]))
 
 

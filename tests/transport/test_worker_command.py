@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 import sparkfusion
 from tests.worker_processes import COMMAND as RUN
+from tests.worker_processes import ROOT
 
 COMMAND = [sys.executable, "-c", RUN, "worker"]
 
@@ -46,14 +48,27 @@ def test_it_makes_a_token_says_so_once_and_ends_cleanly(number: signal.Signals) 
         (["--tls-cert", "/nowhere", "--tls-key", "/nowhere"], "cannot read '/nowhere'"),
         (["--token-file", "/nowhere"], "cannot read the token"),
         (["--allow-root", "/nowhere"], "no directory"),
-        (["--host", "256.256.256.256", "--insecure"], "cannot listen"),
+        (["--host", "256.256.256.256", "--insecure"], "cannot listen on 256.256.256.256:0: "),
+        (["--tls-cert", "pyproject.toml", "--tls-key", "pyproject.toml"], "are no certificate and its key"),
     ],
 )
 def test_it_does_not_start(options: list[str], words: str) -> None:
-    ended = subprocess.run([*COMMAND, *options], capture_output=True, text=True, timeout=30, check=False)
+    check_refused(options, words)
+
+
+def test_a_port_that_somebody_has() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        check_refused(["--port", str(port)], f"cannot listen on 127.0.0.1:{port}: Address already in use")
+
+
+def check_refused(options: list[str], words: str) -> None:
+    ended = subprocess.run([*COMMAND, *options], capture_output=True, text=True, timeout=30, check=False, cwd=ROOT)
     assert ended.returncode == 1
     assert words in ended.stderr
-    assert "Traceback" not in ended.stderr
+    assert len(ended.stderr.splitlines()) <= 2, "it says one thing, and a hint"
 
 
 def test_a_short_token_is_refused(tmp_path: Path) -> None:

@@ -6,12 +6,15 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 import weakref
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 PREFIX = "sparkfusion-"
 LOCK = ".lock"
+_ABANDONED_SECONDS = 3600.0  # a directory gets its lock in the moment it is made
 
 
 class OwnedDirectory:
@@ -43,7 +46,12 @@ def remove_remains(path: Path) -> bool:
 
 
 def remove_orphans(base: Path) -> None:
-    """Remove directories below `base` whose owner is gone."""
+    """Remove directories below `base` whose owner is gone, and what is left of those that somebody began to remove."""
+    long_ago = time.time() - _ABANDONED_SECONDS
+    for path in base.glob(f"{PREFIX}[0-9]*-*"):
+        with suppress(OSError):
+            if path.stat().st_mtime < long_ago and path.is_dir():
+                remove_remains(path)
     for path in base.glob(f"{PREFIX}*/{LOCK}"):
         try:
             lock = os.open(path, os.O_RDWR)

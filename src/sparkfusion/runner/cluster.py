@@ -87,9 +87,9 @@ class ClusterRunner(WithoutSpark):
         found = [answer for answer in answers if isinstance(answer, Member)]
         if not found:
             raise _nobody(addresses, [answer for answer in answers if isinstance(answer, SparkfusionError)])
-        for address, answer in zip(addresses, answers, strict=True):
+        for answer in answers:
             if isinstance(answer, SparkfusionError):
-                _log.warning("worker %s is left out: %s", address, answer.message)
+                _log.warning("left out: %s", answer.message)
         return found
 
     def _asked(self, address: str) -> Member | SparkfusionError:
@@ -125,7 +125,7 @@ class ClusterRunner(WithoutSpark):
 
 def _checked(channel: WorkerChannel, info: WorkerInfo) -> Member | SparkfusionError:
     other = difference(info)
-    return Member(channel, info) if other is None else UserError(f"it has {other}")
+    return Member(channel, info) if other is None else UserError(f"worker {channel.address} has {other}")
 
 
 def _nobody(addresses: Sequence[str], errors: Sequence[SparkfusionError]) -> SparkfusionError:
@@ -133,6 +133,6 @@ def _nobody(addresses: Sequence[str], errors: Sequence[SparkfusionError]) -> Spa
         return UserError("there are no workers to connect to", hint="start some: sparkfusion worker --port 7070")
     if len(errors) == 1:
         return errors[0]
-    words = "; ".join(f"{address}: {error.message}" for address, error in zip(addresses, errors, strict=True))
+    words = "; ".join(error.message for error in errors)
     kind = UserError if all(isinstance(error, UserError) for error in errors) else ExternalError
     return kind(f"none of {len(addresses)} workers can be used: {words}", hint=errors[0].hint)

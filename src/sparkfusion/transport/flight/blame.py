@@ -30,4 +30,14 @@ def flight_error(error: BaseException, address: str) -> SparkfusionError:
         )
     if isinstance(error, StopIteration):
         return ExternalError(f"worker {address} ended a call without an answer")
+    if "Connection refused" in text or "errors resolving" in text:
+        what = "nobody listens there" if "refused" in text else "there is no host of that name"
+        return ExternalError(
+            f"worker {address} does not answer: {what}",
+            hint=f"is it running? sparkfusion worker --port {address.rpartition(':')[2]}",
+        )
+    if "Socket closed" in text:
+        return ExternalError(
+            f"worker {address} closed the connection", hint="if it was started with TLS, the address is flight+tls://…"
+        )
     return ExternalError(f"worker {address} does not answer: {text}")

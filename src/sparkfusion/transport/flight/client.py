@@ -86,7 +86,10 @@ class FlightChannel:
         except SparkfusionError:
             raise
         except Exception as error:
-            raise flight_error(error, self._address) from error
+            found = flight_error(error, self._address)
+            if isinstance(found, RefusedError) and not self._token:
+                found.message = f"worker {self._address} asks for a token, and none was given"
+            raise found from error
         if kind == "error":
             raise error_of(fields)
         return fields

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import socket
+import ssl
 import threading
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-from sparkfusion.errors import UserError
+from sparkfusion.errors import UserError, first_words
 from sparkfusion.exchange.owned import remove_orphans
 from sparkfusion.transport.base import Access
 from sparkfusion.transport.flight.server import FlightWorker, Tls
@@ -40,6 +43,7 @@ class RunningWorker:
 
     def __init__(self, listen: Listen, options: HostOptions) -> None:
         _check(listen)
+        _try_out(listen)
         tls = listen.tls or Tls("", "")
         self._peers = PeerConnections(Access(ca=tls.ca or tls.peer_ca, certificate=tls.certificate, key=tls.key))
         self._host = WorkerHost(options, self._peers)
@@ -49,7 +53,7 @@ class RunningWorker:
             self._server = FlightWorker(self._host, listen.token, _bracketed(listen.host), listen.port, listen.tls)
         except Exception as error:
             self._host.close()
-            raise UserError(f"cannot listen on {listen.host}:{listen.port}: {error}") from error
+            raise UserError(f"cannot listen on {listen.host}:{listen.port}: {first_words(error)}") from error
         self._sweeper = Sweeper(self._host, listen.lease_seconds)
         scheme = "flight+tls" if listen.tls is not None else "flight"
         self.address = f"{scheme}://{_bracketed(listen.host)}:{self._server.port}"
@@ -71,6 +75,27 @@ def _check(listen: Listen) -> None:
             f"a worker on {listen.host} can be reached from other machines, and would talk to them in the clear",
             hint="give --tls-cert and --tls-key; or --insecure, if the network itself is safe",
         )
+
+
+def _try_out(listen: Listen) -> None:
+    """gRPC says little of what keeps it from starting."""
+    if listen.tls is not None:
+        try:
+            ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(listen.tls.certificate, listen.tls.key)
+        except (OSError, ValueError) as error:
+            shown = f"{listen.tls.certificate!r} and {listen.tls.key!r}"
+            raise UserError(f"{shown} are no certificate and its key: {first_words(error)}") from error
+    place = f"{listen.host}:{listen.port}"
+    try:
+        ((family, kind, protocol, _, address), *_) = socket.getaddrinfo(
+            listen.host.strip("[]"), listen.port, type=socket.SOCK_STREAM
+        )
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        hint = "another --port, or 0 for a free one" if error.errno == errno.EADDRINUSE else None
+        raise UserError(f"cannot listen on {place}: {error.strerror or error}", hint=hint) from error
 
 
 def is_loopback(host: str) -> bool:
