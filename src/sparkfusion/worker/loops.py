@@ -5,15 +5,50 @@ from __future__ import annotations
 import asyncio
 import atexit
 import threading
-import time
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from sparkfusion.worker.leaving import settle, stop_functions
+
 T = TypeVar("T")
 
-_lock = threading.Lock()
-_free: list[asyncio.AbstractEventLoop] = []
-_SETTLE_SECONDS = 0.2
+
+class _Loops:
+    """The loops of this process. Any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._free: list[asyncio.AbstractEventLoop] = []
+        self._busy = 0
+        self._left_work = False
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        with self._lock:
+            loop = self._free.pop() if self._free else asyncio.new_event_loop()
+            self._busy += 1
+        try:
+            return loop.run_until_complete(work)
+        except BaseException:
+            self._left_work = True
+            raise
+        finally:
+            _cancel_rest(loop)
+            with self._lock:
+                self._free.append(loop)
+                self._busy -= 1
+
+    def close(self) -> None:
+        """At the end of the process."""
+        if self._left_work or self._busy:
+            stop_functions()
+        if self._free:
+            settle()
+        for loop in self._free:
+            loop.close()
+
+
+_loops = _Loops()
+atexit.register(_loops.close)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -22,14 +57,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     Unlike `asyncio.run` it keeps the loop for the next call: a cancelled frame of DataFusion may be answered after the
     work has ended, and would print an error if its loop were closed.
     """
-    with _lock:
-        loop = _free.pop() if _free else asyncio.new_event_loop()
-    try:
-        return loop.run_until_complete(work)
-    finally:
-        _cancel_rest(loop)
-        with _lock:
-            _free.append(loop)
+    return _loops.run(work)
 
 
 def _cancel_rest(loop: asyncio.AbstractEventLoop) -> None:
@@ -38,18 +66,3 @@ def _cancel_rest(loop: asyncio.AbstractEventLoop) -> None:
         task.cancel()
     if rest:
         loop.run_until_complete(asyncio.gather(*rest, return_exceptions=True))
-
-
-@atexit.register
-def _settle() -> None:
-    """Let native threads leave Python before the interpreter goes.
-
-    DataFusion answers a frame from a thread of its own, which still holds the interpreter for a moment after the
-    answer is here. If the process ends in that moment it crashes: 1 in 5 short programs that use DataFusion's
-    asynchronous streams did, none of 40 that waited a tenth of a second, one of some hundred of those on a busy
-    machine. There is nothing to wait on.
-    """
-    if _free:
-        time.sleep(_SETTLE_SECONDS)
-    for loop in _free:
-        loop.close()
