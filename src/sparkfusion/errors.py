@@ -99,7 +99,8 @@ class VerificationError(SparkfusionError):
 
 
 _FIRST_WORDS = 300
-_PYTHON_ERROR = re.compile(r"PyErr \{ type: <class '[^']+'>, value: (.*?), traceback: .*\}", re.DOTALL)
+_PYTHON_ERROR = re.compile(r"PyErr \{ type: <class '[^']+'>, value: (.*?), traceback: (.*)\}", re.DOTALL)
+_FIRST_CALL = re.compile(r'File \\?"(.+?)\\?", line (\d+), in (.+?)(?:\\n|\n)')
 _RESOURCE_MARKS = ("Resources exhausted", "No space left on device", "Disk quota exceeded", "out of memory")
 _INTERNAL_MARKS = ("Internal error", "This feature is not implemented", "panicked")
 _EXTERNAL_MARKS = ("Object Store error", "IoError", "IO error", "Io error", "Connection refused", "timed out")
@@ -129,14 +130,21 @@ def classify(error: BaseException, where: TaskKey | None = None) -> SparkfusionE
 
 
 def clean_message(error: BaseException) -> str:
-    """The message without DataFusion's prefix and its request to file a bug report; a Python error by itself.
+    """The message without DataFusion's prefix and its request to file a bug report; a Python error by itself, with the
+    function that DataFusion called.
 
     >>> clean_message(Exception("PyErr { type: <class 'ValueError'>, value: ValueError('no'), traceback: None }"))
     "ValueError('no')"
     """
     text = str(error) or type(error).__name__
     text = text.split("\nThis issue was likely caused by a bug in DataFusion")[0]
-    return _PYTHON_ERROR.sub(r"\1", text.removeprefix("DataFusion error: ").strip())
+    return _PYTHON_ERROR.sub(_python_error, text.removeprefix("DataFusion error: ").strip())
+
+
+def _python_error(found: re.Match[str]) -> str:
+    value, trace = found.groups()
+    called = _FIRST_CALL.search(trace)
+    return f"{value} in the Python function {called[3]} ({called[1]}, line {called[2]})" if called else value
 
 
 def first_words(error: BaseException) -> str:

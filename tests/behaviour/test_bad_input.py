@@ -18,6 +18,7 @@ from sparkfusion import (
     SparkfusionError,
     StoreFullError,
     UserError,
+    feeds,
 )
 from sparkfusion.exchange import frames
 from tests.behaviour.parts import DISTRIBUTED, assert_usable, part, record
@@ -41,6 +42,7 @@ def _damaged(path: Path) -> None:
         file.write(b"\xff" * 2000)
 
 
+SAID = "nothing runs: it is about what is said"
 BROKEN = {"truncated": _truncated, "garbage": _garbage}
 BROKEN_WHEN_READ = BROKEN | {"damaged": _damaged}
 
@@ -52,9 +54,24 @@ def test_missing_file_is_named(session: Session, tmp_path: Path, method: str) ->
     assert_usable(session)
 
 
-def test_missing_file_is_named_when_read(session: Session, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"missing\.parquet"):
-        session.read_parquet(tmp_path / "missing.parquet")
+@pytest.mark.runners("local", reason=SAID)
+@pytest.mark.parametrize("method", ["read_parquet", "read_csv", "read_json", "read_arrow", "read_avro"])
+def test_missing_file_is_named_when_read(session: Session, tmp_path: Path, method: str) -> None:
+    with pytest.raises(UserError, match=r"no file or directory at .*/missing'"):
+        getattr(session, method)(tmp_path / "missing")
+    with pytest.raises(UserError, match=r"no file or directory at .*/missing\.txt'"):
+        getattr(session, method)(path=str(tmp_path / "missing.txt"))
+    assert_usable(session)
+
+
+@pytest.mark.runners("local", reason=SAID)
+@pytest.mark.parametrize("method", ["read_csv", "register_csv"])
+def test_missing_file_of_several_is_named(session: Session, tmp_path: Path, method: str) -> None:
+    there, missing = tmp_path / "there.csv", tmp_path / "missing.csv"
+    there.write_text("a\n1\n")
+    name = ["several"] if method == "register_csv" else []
+    with pytest.raises(UserError, match=r"no file or directory at .*/missing\.csv'"):
+        getattr(session, method)(*name, [str(there), str(missing)])
 
 
 @pytest.mark.parametrize("breakage", BROKEN)
@@ -118,9 +135,74 @@ def test_wrong_sql_names_what_is_wrong(session: Session, query: str, named: str)
     assert_usable(session)
 
 
-def test_unknown_table_by_name(session: Session) -> None:
-    with pytest.raises(UserError, match="nowhere"):
-        session.table("nowhere")
+@pytest.mark.runners("local", reason=SAID)
+@pytest.mark.parametrize("name", ["nowhere", "no_schema.nowhere", "no_catalog.no_schema.nowhere"])
+def test_unknown_table_by_name(session: Session, name: str) -> None:
+    with pytest.raises(UserError) as caught:
+        session.table(name)
+    assert name.partition(".")[0] in caught.value.message
+    assert not caught.value.message.startswith('"')
+    assert caught.value.hint == "known tables: t"
+
+
+@pytest.mark.runners("local", reason=SAID)
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select * from Lineitm",
+        "insert into lineitm values (1)",
+        "select k from t where k in (select k from public.lineitm)",
+        "drop table lineitm",
+    ],
+)
+def test_unknown_table_has_those_that_are_known_as_a_hint(session: Session, query: str) -> None:
+    """Close names first."""
+    session.sql("create schema other")
+    for name in ("aaa", "lineitem", '"Mixed Case"', "other.lineitems", "zzz"):
+        session.sql(f"create table {name} as select 1 as k")
+    with pytest.raises(UserError, match="lineitm") as caught:
+        session.sql(query)
+    assert caught.value.hint == 'known tables: lineitem, other.lineitems, "Mixed Case", aaa, t and 1 more'
+
+
+@pytest.mark.runners("local", reason=SAID)
+def test_unknown_table_where_there_is_none(connect: Connect) -> None:
+    session = connect({})
+    with pytest.raises(UserError) as caught:
+        session.sql("select * from nowhere")
+    assert caught.value.hint == "no table is registered"
+
+
+@pytest.mark.runners("local", reason=SAID)
+def test_unknown_table_beside_a_frame_among_the_values(session: Session) -> None:
+    """The view that DataFusion makes of the frame is neither told nor left."""
+    with pytest.raises(UserError) as caught:
+        session.sql("select * from $frame join nowhere on true", frame=session.sql("select 1 as one"))
+    assert caught.value.hint == "known tables: t"
+    assert session.catalog().schema().names() == {"t"}
+
+
+TAKING = {
+    "register_record_batches": lambda session: session.register_record_batches("t", [part(0).to_batches()]),
+    "register_view": lambda session: session.register_view("t", session.sql("select 1")),
+    "from_pydict": lambda session: session.from_pydict({"a": [1]}, name="t"),
+    "create table": lambda session: session.sql("create table t as select 1"),
+    "create view": lambda session: session.sql("create view t as select 1"),
+    "register_feed": lambda session: session.register_feed(
+        "t", feeds.Items([1], lambda unit, context: None, schema=pa.schema([]))
+    ),
+}
+
+
+@pytest.mark.runners("local", reason=SAID)
+@pytest.mark.parametrize("how", TAKING)
+def test_a_name_that_is_taken_can_be_freed(session: Session, how: str) -> None:
+    with pytest.raises(UserError, match="already exists") as caught:
+        TAKING[how](session)
+    assert "session.deregister_table('t')" in (caught.value.hint or "")
+    session.deregister_table("t")
+    TAKING[how](session)
+    assert session.table_exist("t")
 
 
 @pytest.mark.parametrize(
@@ -153,6 +235,7 @@ def test_function_that_raises(session: Session) -> None:
     events = record(session)
     with pytest.raises(UserError, match="I do not like these values") as caught:
         session.sql("select k, sum(refuse(v)) from t group by k").collect()
+    assert f"in the Python function refuse ({__file__}, line " in str(caught.value)
     assert "stage 1, task" in str(caught.value)
     failed = [event for event in events if type(event).__name__ == "TaskFailed"]
     assert not any(event.retried for event in failed)  # type: ignore[attr-defined]

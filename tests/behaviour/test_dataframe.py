@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -153,6 +154,18 @@ def test_repr_does_not_run_the_query(session: Session) -> None:
     events = record(session)
     assert repr(session.sql("select k, cast(v as double) as x from t")) == "DataFrame[k: int64, x: double]"
     assert events == []
+
+
+@pytest.mark.runners("local", reason="nothing runs: it is about what is said")
+@pytest.mark.parametrize("package", ["pandas", "polars"])
+def test_a_package_that_is_missing_is_named(session: Session, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    """Before the query runs for it."""
+    events = record(session)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(UserError, match=f"to_{package} needs {package}, which is not installed") as caught:
+        getattr(session.table("t"), f"to_{package}")()
+    assert f"pip install {package}" in (caught.value.hint or "")
+    assert not events
 
 
 def test_transform_refuses_what_is_no_frame(t: DataFrame) -> None:

@@ -53,6 +53,14 @@ def test_directory(frame: DataFrame, tmp_path: Path, suffix: str) -> None:
     assert rows_of(_read(path, suffix)) == rows_of(frame.collect())
 
 
+def test_a_second_write_adds_to_a_directory_and_replaces_a_file(frame: DataFrame, tmp_path: Path) -> None:
+    directory, file = tmp_path / "out", tmp_path / "out.parquet"
+    for _ in range(2):
+        frame.write_parquet(directory)
+        frame.write_parquet(file)
+    assert (_read(directory, ".parquet").num_rows, _read(file, ".parquet").num_rows) == (2 * TOTAL, TOTAL)
+
+
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".json"])
 def test_partitioned_by_a_column(session: Session, tmp_path: Path, suffix: str) -> None:
     frame = session.sql("select k, v from t")

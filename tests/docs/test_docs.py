@@ -4,31 +4,34 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+import sparkfusion
 from tests.docs.settings_page import PAGE, render
 from tests.docs.snippets import PAGES, ROOT, SNIPPET, run_snippets
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _CONSOLE = re.compile(r"^\$ (sparkfusion .*)$", re.MULTILINE)
 _LINK = re.compile(r"\]\((?!https?://)([^)#]+)")
 _ON_THEIR_OWN = ("spark.md", "flight.md")  # they need a Spark session, and workers (test_flight_page.py)
+_GOES_ON = ("verify.md",)  # after the README: with its session and its table
+_SHOWN_FRAME = "DataFrame["
 EMBEDDED = [page for page in PAGES if page.name not in _ON_THEIR_OWN]
 
 
 @pytest.mark.parametrize("page", [p for p in EMBEDDED if SNIPPET.search(p.read_text())], ids=lambda p: p.name)
 @pytest.mark.usefixtures("lineitem")
 def test_the_python_snippets_of_a_page_run_in_order(page: Path) -> None:
-    run_snippets(page)
+    session = None
+    if page.name in _GOES_ON:
+        session = sparkfusion.connect()
+        session.register_parquet("lineitem", "data/lineitem/")
+    assert _SHOWN_FRAME not in run_snippets(page, session=session), "a frame is printed where its rows are meant"
 
 
-@pytest.mark.usefixtures("lineitem")
-def test_the_python_snippets_about_spark_run_in_order(spark: SparkSession) -> None:
-    run_snippets(ROOT / "docs" / "spark.md", spark)
+@pytest.mark.usefixtures("lineitem", "spark")
+def test_the_python_snippets_about_spark_run_in_order() -> None:
+    run_snippets(ROOT / "docs" / "spark.md")
     assert list(Path("out").glob("*.parquet"))
 
 
@@ -55,3 +58,12 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_the_settings_page_is_current() -> None:
     assert PAGE.read_text() == render(), "python -m tests.docs.settings_page writes it anew"
+
+
+def test_every_public_error_is_on_its_page() -> None:
+    public = [getattr(sparkfusion, name) for name in sparkfusion.__all__]
+    errors = [each for each in public if isinstance(each, type) and issubclass(each, sparkfusion.SparkfusionError)]
+    told = (ROOT / "docs" / "errors.md").read_text()
+    assert [
+        error.__name__ for error in errors if f"`{error.__name__}`" not in told and f".{error.__name__}`" not in told
+    ] == []

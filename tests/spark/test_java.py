@@ -26,9 +26,21 @@ def fake_java(directory: Path, version: str) -> Path:
 def test_java_home_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_java(tmp_path / "bin", "1.8.0_402")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    monkeypatch.setenv("JAVA_HOME", "/somewhere/else")
+    home = tmp_path / "elsewhere"
+    home.mkdir()
+    fake_java(home / "bin", "21.0.8")
+    monkeypatch.setenv("JAVA_HOME", str(home))
     assert ensure_java(tmp_path) is None
-    assert os.environ["JAVA_HOME"] == "/somewhere/else"
+    assert os.environ["JAVA_HOME"] == str(home)
+
+
+def test_a_java_home_without_java_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark would print lines of bash, and say that its gateway exited."""
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(UserError, match=f"JAVA_HOME is '{tmp_path}', which has no bin/java") as caught:
+        ensure_java(tmp_path)
+    assert f"Java {OLDEST} or later" in (caught.value.hint or "")
 
 
 def test_a_java_on_the_path_is_used_if_it_is_new_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -378,8 +378,10 @@ def test_what_is_not_distributed_names_the_table(
     session: Session, spark: SparkSession, ask: Callable[[Session], object]
 ) -> None:
     session.register_spark("t", spark.range(3))
-    with pytest.raises(UserError, match="the query reads t from Spark, but cannot be distributed"):
+    with pytest.raises(UserError, match="the query reads t from Spark, but cannot be distributed") as caught:
         ask(session)
+    enabled = session.config["sparkfusion.enabled"] == "true"
+    assert ("write the table to Parquet" if enabled else "SET sparkfusion.enabled = true") in (caught.value.hint or "")
 
 
 def test_datafusion_by_itself_does_not_find_it_empty(session: Session, spark: SparkSession) -> None:

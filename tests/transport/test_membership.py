@@ -68,9 +68,7 @@ def test_what_cannot_be_connected_to(target: object) -> None:
 
 
 def test_nobody_answers() -> None:
-    with pytest.raises(
-        ExternalError, match=r"none of 2 workers can be used: worker .*:1 does .*; worker .*:2 does"
-    ):
+    with pytest.raises(ExternalError, match=r"none of 2 workers can be used: worker .*:1 does .*; worker .*:2 does"):
         sparkfusion.connect("flight://127.0.0.1:1,127.0.0.1:2?token=x")
 
 

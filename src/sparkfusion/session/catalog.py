@@ -20,6 +20,7 @@ from sparkfusion.session.feed_options import FeedArguments, resolve
 from sparkfusion.session.frame import DataFrame
 from sparkfusion.session.lossy import UNNAMED, lost_options
 from sparkfusion.session.object_stores import ObjectStores
+from sparkfusion.session.table_names import call_with_tables, name_hint
 from sparkfusion.session.verbs import call_datafusion, unwrap
 
 if TYPE_CHECKING:
@@ -36,13 +37,16 @@ def _register(name: str) -> Callable[..., None]:
     def method(self: CatalogMethods, *args: Any, **kwargs: Any) -> None:
         bound = signature.bind(self.context, *args, **kwargs)
         _, table, source, *_ = bound.arguments.values()
-        _check_exists(table, source)
+        if (missing := _missing_path(source)) is not None:
+            raise UserError(f"cannot register table {table!r}: no file or directory at {missing!r}")
         arguments = {key: unwrap(value) for key, value in bound.arguments.items() if key != "self"}
         try:
             original(self.context, **arguments)
         except Exception as error:
             shown = f" from {str(source)!r}" if isinstance(source, str | PathLike) else ""
-            raise UserError(f"cannot register table {table!r}{shown}: {clean_message(error)}") from error
+            words = clean_message(error)
+            hint = name_hint(words, self.context)
+            raise UserError(f"cannot register table {table!r}{shown}: {words}", hint=hint) from error
         self._planner.lossy_tables.add(table, lost_options(arguments))
 
     return method
@@ -56,7 +60,10 @@ def _read(name: str) -> Callable[..., DataFrame]:
     @functools.wraps(original)
     def method(self: CatalogMethods, *args: Any, **kwargs: Any) -> DataFrame:
         arguments = signature.bind(self.context, *args, **kwargs).arguments
-        made = call_datafusion(original, self.context, *args, **kwargs)
+        missing = _missing_path(arguments["path"]) if name.startswith("read_") else None
+        if missing is not None:
+            raise UserError(f"cannot read: no file or directory at {missing!r}")
+        made = call_with_tables(self.context, original, self.context, *args, **kwargs)
         self._planner.lossy_tables.add(UNNAMED, lost_options(arguments))
         return self._frame(made)
 
@@ -126,7 +133,8 @@ class CatalogMethods:
         except UserError:
             raise
         except Exception as error:
-            raise UserError(f"cannot register table {name!r}: {clean_message(error)}") from error
+            words = clean_message(error)
+            raise UserError(f"cannot register table {name!r}: {words}", hint=name_hint(words, self.context)) from error
 
     def register_feed(
         self,
@@ -187,12 +195,14 @@ class CatalogMethods:
         return DataFrame(cast("Any", self), inner)
 
 
-def _check_exists(table: str, source: object) -> None:
-    """DataFusion takes a missing directory for an empty one; a user would look for the rows."""
-    if not isinstance(source, str | PathLike):
-        return
-    path = str(source)
-    if "://" in path or any(mark in path for mark in "*?["):
-        return
-    if not Path(path).exists():
-        raise UserError(f"cannot register table {table!r}: no file or directory at {path!r}")
+def _missing_path(source: object) -> str | None:
+    """The first path of a source where nothing is. DataFusion takes a missing directory for an empty one; a user
+    would look for the rows."""
+    for path in source if isinstance(source, list) else [source]:
+        if isinstance(path, str | PathLike) and _is_missing(str(path)):
+            return str(path)
+    return None
+
+
+def _is_missing(path: str) -> bool:
+    return "://" not in path and not any(mark in path for mark in "*?[") and not Path(path).exists()

@@ -20,6 +20,7 @@ from sparkfusion.plan.wire import PlanNode, encode, file_scan_conf, walk
 from sparkfusion.plan.wire import decode as decode_plan
 from sparkfusion.session.feed_options import FeedOptions
 from sparkfusion.session.feed_requests import combined, requests
+from sparkfusion.session.table_names import name_hint
 from sparkfusion.worker.session import session_config
 
 _PLACEHOLDER = b"-"
@@ -50,7 +51,8 @@ class FeedTables:
             context.register_arrow(name, str(directory), schema=options.schema)
             planned_as = context.table(name).logical_plan().to_variant().table_name()
         except Exception as error:
-            raise UserError(f"cannot register feed {name!r}: {clean_message(error)}") from error
+            words = clean_message(error)
+            raise UserError(f"cannot register feed {name!r}: {words}", hint=name_hint(words, context)) from error
         self._feeds[number] = planned_as, feed, options
 
     def read_by(self, frame: datafusion.DataFrame) -> list[str]:

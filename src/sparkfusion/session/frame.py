@@ -16,6 +16,7 @@ from sparkfusion.errors import UserError
 from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.observe.explain import render_explain
 from sparkfusion.plan.stage import Distribution
+from sparkfusion.session.extras import need
 from sparkfusion.session.query import RunningQuery
 from sparkfusion.session.round_trip import run_round_trip
 from sparkfusion.session.verbs import call_datafusion, frame_verb
@@ -135,9 +136,11 @@ class DataFrame:
     to_arrow_table = collect
 
     def to_pandas(self) -> pd.DataFrame:
+        need("pandas", "to_pandas")
         return self.collect().to_pandas()
 
     def to_polars(self) -> pl.DataFrame:
+        need("polars", "to_polars")
         import polars as pl
 
         frame = pl.from_arrow(self.collect())
@@ -242,7 +245,10 @@ class DataFrame:
         partition_by: Sequence[str] = (),
         write_options: DataFrameWriteOptions | None = None,
     ) -> int:
-        """Write the rows as Parquet: one file if the path has an extension, else a directory. Returns the row count."""
+        """Write the rows as Parquet: one file if the path has an extension, else a directory. Returns the row count.
+
+        A file is replaced. A directory keeps the files that it has: writing twice into one gives the rows of both.
+        """
         if write_options is not None or isinstance(compression, ParquetWriterOptions):
             return self._write_single_node("write_parquet", path, compression, compression_level, write_options)
         name = compression if isinstance(compression, str) else str(compression.value)
@@ -258,7 +264,7 @@ class DataFrame:
         partition_by: Sequence[str] = (),
         write_options: DataFrameWriteOptions | None = None,
     ) -> int:
-        """Write the rows as CSV. Returns the row count."""
+        """Write the rows as CSV, into a file or a directory as `write_parquet` does. Returns the row count."""
         if write_options is not None:
             return self._write_single_node("write_csv", path, with_header, write_options)
         options = {"format.has_header": str(with_header).lower()}
@@ -271,7 +277,7 @@ class DataFrame:
         partition_by: Sequence[str] = (),
         write_options: DataFrameWriteOptions | None = None,
     ) -> int:
-        """Write the rows as newline-delimited JSON. Returns the row count."""
+        """Write the rows as newline-delimited JSON, as `write_parquet` does. Returns the row count."""
         if write_options is not None:
             return self._write_single_node("write_json", path, write_options)
         return self._write(WriteTarget("JSON", path, {}, tuple(partition_by)))

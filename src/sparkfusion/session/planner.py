@@ -37,6 +37,8 @@ _MIN_SPLIT = "datafusion.optimizer.repartition_file_min_size"
 _BROADCAST = "datafusion.optimizer.hash_join_single_partition_threshold"
 _BROADCAST_ROWS = "datafusion.optimizer.hash_join_single_partition_threshold_rows"
 _BYTES_PER_ROW = 16  # a guess for build sides whose size DataFusion cannot tell
+_ENABLE = "allow it with SET sparkfusion.enabled = true"
+_WRITE_FIRST = "write the rows it needs to Parquet first (write_parquet of a simpler query), and register that"
 _UNSUPPORTED_OPERATOR = re.compile(r"Unsupported plan and extension codec failed.*?Plan: (\w+)", re.DOTALL)
 _TABLE_SCAN = re.compile(r"TableScan: (.+?)(?= projection=|, (?:full_|partial_)?filters=|, fetch=|$)", re.MULTILINE)
 
@@ -193,15 +195,16 @@ class Planner:
     def _refuse_placeholders(self, frame: datafusion.DataFrame, reason: str) -> None:
         """A query that is not distributed runs in this process, where rows of the host's tables are not, and without
         the tasks that feeds are read by."""
+        enable = None if self._settings.ours.flag("enabled") else _ENABLE
         if found := self.host_tables.read_by(frame):
             raise UserError(
                 f"the query reads {', '.join(found)} from Spark, but cannot be distributed: {reason}",
-                hint="write the table to Parquet and register that",
+                hint=enable or "write the table to Parquet and register that",
             )
         if found := self.feeds.read_by(frame):
             raise UserError(
                 f"the query reads the feed {', '.join(found)}, but cannot be distributed: {reason}",
-                hint="write the rows it needs to Parquet first (write_parquet of a simpler query), and register that",
+                hint=enable or _WRITE_FIRST,
             )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -39,11 +38,11 @@ from sparkfusion.session.statements import (
     parse_statement,
     without_leading_comments,
 )
+from sparkfusion.session.table_names import PARAMETER_VIEW, call_with_tables
 from sparkfusion.session.verbs import call_datafusion, unwrap
 from sparkfusion.session.write import CopyTarget, WriteJob
 from sparkfusion.worker.copy import CopyOrder
 
-_PARAMETER_VIEW = re.compile(r"view_[0-9a-f_]{36}")
 _EMPTY_PLACEHOLDER = "Ipc error: Expected schema message, found empty stream"
 _log = logging.getLogger("sparkfusion")
 
@@ -98,14 +97,15 @@ class Session(CatalogMethods):
         values = dict(param_values) if param_values is not None else None
         before = self._table_names() if named_params else set()
         try:
-            inner = call_datafusion(self.context.sql, query, param_values=values, **unwrapped)
+            inner = call_with_tables(self.context, self.context.sql, query, param_values=values, **unwrapped)
         except SparkfusionError as error:
             if _EMPTY_PLACEHOLDER in error.message:
                 raise _cannot_run_at_once() from error
             raise
-        for view in self._table_names() - before if named_params else ():
-            if _PARAMETER_VIEW.fullmatch(view):  # DataFusion makes one for each frame among the values
-                self.context.deregister_table(view)
+        finally:
+            for view in self._table_names() - before if named_params else ():
+                if PARAMETER_VIEW.fullmatch(view):  # DataFusion makes one for each frame among the values
+                    self.context.deregister_table(view)
         if lossy is not None:
             self._planner.lossy_tables.add(*lossy)
         return DataFrame(self, inner)
@@ -114,7 +114,7 @@ class Session(CatalogMethods):
         return set(self.context.catalog().schema().names())
 
     def table(self, name: str) -> DataFrame:
-        return DataFrame(self, call_datafusion(self.context.table, name))
+        return DataFrame(self, call_with_tables(self.context, self.context.table, name))
 
     def copy(self, source: DataFrame, tail: str) -> DataFrame:
         """A frame that writes the rows of `source`, as the rest of a COPY statement says, and counts them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ from sparkfusion.errors import UserError, clean_message
 
 if TYPE_CHECKING:
     from sparkfusion.session.frame import DataFrame
+
+_PLANNING_ERROR = re.compile(r'Plan\("(.*)"\)', re.DOTALL)  # how some calls show one, in a RuntimeError
 
 
 def frame_verb(name: str) -> Callable[..., DataFrame]:
@@ -33,9 +36,20 @@ def call_datafusion(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     except UserError:
         raise
     except Exception as error:
-        if type(error) not in (Exception, ValueError, KeyError):
+        words = _words(error)
+        if words is None:
             raise
-        raise UserError(clean_message(error)) from error
+        raise UserError(words) from error
+
+
+def _words(error: Exception) -> str | None:
+    """What an error of DataFusion's says; None if it is not DataFusion's."""
+    if type(error) is RuntimeError:
+        planning = _PLANNING_ERROR.fullmatch(str(error))
+        return planning[1] if planning else None
+    if type(error) is KeyError and error.args:  # its str() would be in quotes
+        return str(error.args[0])
+    return clean_message(error) if type(error) in (Exception, ValueError) else None
 
 
 def unwrap(value: Any) -> Any:

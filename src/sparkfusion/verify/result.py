@@ -25,9 +25,7 @@ class Outcome(StrEnum):
     WRONG_ANSWER = "wrong answer"  # only the distributed answer differs
     ERROR_MISMATCH = "error mismatch"  # some legs fail, or with different kinds of errors
     BOTH_FAILED = "both failed"  # error parity: every leg fails with the same kind of error
-    NOT_COMPARABLE = (
-        "not comparable"  # several right answers, which differ; or no single node can answer
-    )
+    NOT_COMPARABLE = "not comparable"  # several right answers, which differ; or no single node can answer
 
     @property
     def failed(self) -> bool:

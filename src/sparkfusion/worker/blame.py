@@ -17,6 +17,11 @@ def is_about_files(error: SparkfusionError) -> bool:
     return any(mark in error.message for mark in _ABOUT_FILES)
 
 
+def name_table(error: SparkfusionError, table: str) -> SparkfusionError:
+    """The same error about a file, with the name of the fed table that the file belongs to."""
+    return type(error)(f"the feed of table {table!r}: {error.message}", where=error.where, hint=error.hint)
+
+
 def name_files(error: SparkfusionError, plan: bytes) -> None:
     """Add the files that the task scans as a hint, if the error is about files and has no hint yet."""
     if error.hint is not None or not is_about_files(error):

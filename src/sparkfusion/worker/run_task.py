@@ -22,7 +22,7 @@ from sparkfusion.feed.units import WorkUnit
 from sparkfusion.plan.feeds import UnitFile, bind_feed, row_limit
 from sparkfusion.plan.sources import bind_encoded
 from sparkfusion.worker import loops
-from sparkfusion.worker.blame import is_about_files, name_files
+from sparkfusion.worker.blame import is_about_files, name_files, name_table
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.measure import operator_metrics, sum_operators
 from sparkfusion.worker.session import task_context
@@ -113,7 +113,7 @@ class _Run:
             for offset, units in enumerate(remote.batches(first=end.first), end.first):
                 try:
                     for store, files in self._chunks(units, feed, end, directory):
-                        self._scan(store, files)
+                        self._scan(store, files, feed)
                     if isinstance(self._sink, GrantSink):
                         self._sink.commit(offset)
                 except (asyncio.CancelledError, ChannelClosedError, QueryCancelledError):
@@ -136,13 +136,15 @@ class _Run:
         assert end.reader is not None
         return row_chunks(units, feed, end.reader, directory)
 
-    def _scan(self, store: str, files: list[UnitFile]) -> None:
+    def _scan(self, store: str, files: list[UnitFile], feed: FeedInput) -> None:
         try:
             self._execute(bind_feed(self._plan, files, store), self._sink)
         except SparkfusionError as error:
-            if len(files) > 1 and is_about_files(error) and not self._cancel.cancelled:
+            if not feed.files or not is_about_files(error):
+                raise
+            if len(files) > 1 and not self._cancel.cancelled:
                 self._blame_one(error, store, files)
-            raise
+            raise name_table(error, feed.table) from error
 
     def _blame_one(self, error: SparkfusionError, store: str, files: list[UnitFile]) -> None:
         """Find the first file that cannot be read, by reading them one by one."""

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from sparkfusion.errors import UserError
+from sparkfusion.errors import UserError, classify
 from sparkfusion.exchange.urls import file_size, is_url, plain_path, split_object
 from sparkfusion.feed.feed import UnitSource
 from sparkfusion.feed.provider import Reader
 from sparkfusion.feed.units import FileUnit, WorkUnit
 from sparkfusion.plan.feeds import FeedId, UnitFile
 from sparkfusion.plan.sources import object_path
+from sparkfusion.worker.blame import name_table
 from sparkfusion.worker.literals import encoded_literal
 
 LOCAL_STORE = "file:///"
@@ -77,8 +78,15 @@ def _located(unit: FileUnit, feed: FeedInput) -> tuple[str, UnitFile]:
         store, path = split_object(unit.path)
     else:
         store, path = LOCAL_STORE, object_path(str(Path(plain_path(unit.path)).resolve()))
-    size = unit.size if unit.size is not None else file_size(unit.path)
+    size = unit.size if unit.size is not None else _found_size(unit.path, feed)
     return store, UnitFile(path, size, unit.range, values)
+
+
+def _found_size(path: str, feed: FeedInput) -> int:
+    try:
+        return file_size(path)
+    except Exception as error:
+        raise name_table(classify(error), feed.table) from error
 
 
 def _partition_values(unit: FileUnit, feed: FeedInput) -> tuple[bytes, ...]:

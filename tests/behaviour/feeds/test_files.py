@@ -302,7 +302,7 @@ def test_a_missing_file_is_named(session: Session, tmp_path: Path, sized: bool) 
     units = [FileUnit(str(path)), FileUnit(str(tmp_path / "not there.parquet"), 100 if sized else None)]
     provider = Scripted(units)
     session.register_feed("f", provider, schema=SCHEMA, format="parquet")
-    with pytest.raises(UserError, match=r"not there\.parquet"):
+    with pytest.raises(UserError, match=r"table 'f': .*not there\.parquet"):
         session.sql("select sum(v) from f").collect()
     assert provider.closed == 1
 

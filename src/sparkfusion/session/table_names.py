@@ -1,0 +1,83 @@
+"""What an error about a table's name can say besides: which tables there are, and how a name becomes free."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+from datafusion import SessionContext
+
+from sparkfusion.errors import UserError
+from sparkfusion.session.verbs import call_datafusion
+
+PARAMETER_VIEW = re.compile(r"view_[0-9a-f_]{36}")
+"""DataFusion's own names of frames that are among the values of a query."""
+
+_UNKNOWN = re.compile(
+    r"table '([^']+)' not found|No table named '([^']*)'|(?:Table|View) '([^']+)' doesn't exist"
+    r"|failed to resolve (?:schema|catalog): (.+)"
+)
+_TAKEN = re.compile(r"[Tt]able '?(.+?)'? already exists")
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+_SHOWN = 5
+
+
+def call_with_tables(context: SessionContext, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """`call_datafusion`, where names of the context's tables may be wrong: errors then have a hint."""
+    try:
+        return call_datafusion(call, *args, **kwargs)
+    except UserError as error:
+        error.hint = error.hint or name_hint(error.message, context)
+        raise
+
+
+def name_hint(message: str, context: SessionContext) -> str | None:
+    """What to do about a name that is unknown or taken; None if the message is about something else."""
+    if taken := _TAKEN.search(message):
+        free = f"session.deregister_table({taken[1]!r}) frees the name"
+        return f"{free}; in SQL, DROP does, and CREATE OR REPLACE takes it over"
+    if unknown := _UNKNOWN.search(message):
+        with suppress(Exception):  # a user's own catalog may fail in its own way
+            return known_tables(next(name for name in unknown.groups() if name is not None), context)
+    return None
+
+
+def known_tables(wanted: str, context: SessionContext) -> str:
+    """A few tables of the context, in words, those first whose names are like the one that was wanted."""
+    names = sorted(_tables(context))
+    if not names:
+        return "no table is registered"
+    near = close_names(wanted.rsplit(".", 1)[-1], names)
+    ordered = [*near, *(name for name in names if name not in near)]
+    more = f" and {len(ordered) - _SHOWN} more" if len(ordered) > _SHOWN else ""
+    return f"known tables: {', '.join(ordered[:_SHOWN])}{more}"
+
+
+def close_names(wanted: str, names: list[str]) -> list[str]:
+    """Those of the names that someone may have meant, the closest first; upper and lower case are the same.
+
+    >>> close_names("Lineitems", ["orders", "lineitem", "other.lineitem"])
+    ['lineitem', 'other.lineitem']
+    """
+    plain = {name: name.rsplit(".", 1)[-1].strip('"').lower() for name in names}
+    near = difflib.get_close_matches(wanted.lower(), set(plain.values()), n=_SHOWN)
+    return [name for like in near for name in names if plain[name] == like]
+
+
+def _tables(context: SessionContext) -> Iterator[str]:
+    """Every table as SQL names it, those of the default schema by themselves."""
+    for catalog in context.catalog_names():
+        for schema in context.catalog(catalog).names():
+            for table in context.catalog(catalog).schema(schema).names():
+                if schema == "information_schema" or PARAMETER_VIEW.fullmatch(table):
+                    continue
+                parts = [catalog, schema, table]
+                skipped = 0 if catalog != "datafusion" else 1 if schema != "public" else 2
+                yield ".".join(_in_sql(part) for part in parts[skipped:])
+
+
+def _in_sql(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'
