@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from sparkfusion.cli.statements import Statement, split
-from sparkfusion.cli.tables import FORMATS, Table, check_unique, parse_table, register
+from sparkfusion.cli.tables import FORMATS, Table, check_unique, hint_of, parse_table, register
+from sparkfusion.config import PREFIX, SETTINGS
+from sparkfusion.errors import UserError
+from sparkfusion.transport.membership import TOKEN_VARIABLE
+from sparkfusion.transport.schemes import is_known, scheme_of
 
 if TYPE_CHECKING:
     from sparkfusion import Session
@@ -29,7 +33,7 @@ def _tables(_ctx: click.Context, _option: click.Parameter, values: tuple[str, ..
 
 
 def _settings(_ctx: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Whether a key exists is the session's business."""
+    """Whether a full name exists is the session's business."""
     return tuple(map(_setting, values))
 
 
@@ -37,7 +41,17 @@ def _setting(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not (key.strip() and equals):
         raise click.BadParameter(f"{text!r} is not KEY=VALUE")
+    full = PREFIX + key.strip()
+    if any(setting.name == full for setting in SETTINGS):
+        raise click.BadParameter(f"there is no setting {key.strip()!r}; its full name is {full}")
     return key.strip(), value.strip()
+
+
+def _target(_ctx: click.Context, _option: click.Parameter, value: str) -> str:
+    if value in ("local", "spark") or is_known(scheme_of(value)):
+        return value
+    place = value.partition("?")[0]  # what follows may be a token
+    raise click.BadParameter(f"{place!r} is neither local, spark, nor workers such as flight://host:port,host:port")
 
 
 def source_options(command: Command) -> Command:
@@ -49,7 +63,17 @@ def source_options(command: Command) -> Command:
 
 
 def session_options(command: Command) -> Command:
-    """--table and --set."""
+    """--table, --set and --connect."""
+    command = click.option(
+        "--connect",
+        "target",
+        metavar="TARGET",
+        default="local",
+        show_default=True,
+        callback=_target,
+        help="Where tasks run: local, in this process; spark, on a local Spark session; or on workers, such as "
+        f"flight://host:port,host:port. Their token is ${TOKEN_VARIABLE}, or stands behind the addresses: ?token=…",
+    )(command)
     command = click.option(
         "-s",
         "--set",
@@ -94,16 +118,22 @@ def _read(file: str) -> str:
 
 @contextmanager
 def open_session(
-    tables: tuple[Table, ...], settings: tuple[tuple[str, str], ...], partitions: int | None = None
+    target: str, tables: tuple[Table, ...], settings: tuple[tuple[str, str], ...], partitions: int | None = None
 ) -> Iterator[Session]:
-    """A session with these tables and settings; closed, with its query cancelled, however the block ends."""
+    """A session on that target, with these tables and settings; closed, with its query cancelled, however the block
+    ends. Errors of the block are told how a missing table is given.
+    """
     import sparkfusion
 
     check_unique(tables)
     config: dict[str, object] = dict(settings)
     if partitions is not None:
         config[TARGET_PARTITIONS] = partitions
-    with sparkfusion.connect(config=config) as session:
+    with sparkfusion.connect(target, config=config) as session:
         for table in tables:
             register(session, table)
-        yield session
+        try:
+            yield session
+        except UserError as error:
+            error.hint = hint_of(error)
+            raise

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sparkfusion.cli.values import Plain, encode, plain, text
+from sparkfusion.errors import UserError
 
 OutputFormat = Literal["table", "csv", "json", "jsonl"]
 OUTPUT_FORMATS: tuple[OutputFormat, ...] = get_args(OutputFormat)
@@ -50,16 +51,35 @@ def destination(path: str | None) -> Iterator[TextIO]:
         return
     target = Path(path)
     if target.exists() and not target.is_file():  # a pipe or a device has no place for a second file beside it
-        with target.open("w", encoding="utf-8", newline="") as out:
+        with _opened(target, path) as out:
             yield out
         return
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    out = _opened(partial, path)
     try:
-        with partial.open("w", encoding="utf-8", newline="") as out:
+        with out:
             yield out
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _opened(file: Path, path: str) -> TextIO:
+    """The file, open for writing; an error names the path that the user gave."""
+    if not file.parent.is_dir():
+        raise UserError(f"cannot write {path!r}: the directory {str(file.parent)!r} does not exist")
+    try:
+        return file.open("w", encoding="utf-8", newline="")
+    except OSError as error:
+        raise UserError(f"cannot write {path!r}: {error.strerror}") from error
+
+
+def counted(number: int, noun: str) -> str:
+    """
+    >>> counted(1, "row"), counted(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
@@ -185,7 +205,7 @@ def _cell(value: Plain) -> Text:
 
 
 def _footer(count: int, shown: int) -> str:
-    rows = f"{count:,} row" if count == 1 else f"{count:,} rows"
+    rows = counted(count, "row")
     return rows if shown == count else f"{rows}, {count - shown:,} not shown (--max-rows)"
 
 

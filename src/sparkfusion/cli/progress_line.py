@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from sparkfusion.observe.progress import Progress, describe
+from sparkfusion.observe.progress import Progress, ProgressState, describe
 
 if TYPE_CHECKING:
     from sparkfusion import Session
@@ -24,15 +24,21 @@ class ProgressLine:
         self.progress = progress
         self._console = console
         self._live: Live | None = None
+        self._step = "planning"
 
     def start(self) -> None:
         """Show the line for the next query. Does nothing unless stderr is a terminal."""
-        self.progress.restart()
+        self.step("planning")
         if self._console.is_terminal and not self._console.is_dumb_terminal:
             self._live = Live(
                 console=self._console, get_renderable=self._render, transient=True, refresh_per_second=8, screen=False
             )
             self._live.start()
+
+    def step(self, name: str) -> None:
+        """Show that this goes on now, until a query is planned. From any thread."""
+        self._step = name
+        self.progress.restart()
 
     def stop(self) -> None:
         """Erase the line."""
@@ -41,7 +47,16 @@ class ProgressLine:
             live.stop()
 
     def _render(self) -> Text:
-        return Text(describe(self.progress.state, time.time()), style="dim", no_wrap=True, overflow="ellipsis")
+        shown = _describe(self.progress.state, self._step, time.time())
+        return Text(shown, style="dim", no_wrap=True, overflow="ellipsis")
+
+
+def _describe(state: ProgressState, step: str, now: float) -> str:
+    """
+    >>> _describe(ProgressState(), "single-node leg", 1.5)
+    '1.5 s  single-node leg'
+    """
+    return f"{state.elapsed(now):.1f} s  {step}" if state.status == "planning" else describe(state, now)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from sparkfusion.errors import UserError
+from sparkfusion.errors import SparkfusionError, UserError
 
 if TYPE_CHECKING:
     from sparkfusion import Session
@@ -32,6 +32,8 @@ _ALIASES = {"ndjson": "json", "jsonl": "json"}
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd"}
 _REMOTE = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _GLOB = re.compile(r"[*?\[]")
+_PREFIX = re.compile(r"(\w{2,}):(?!//)")  # a single letter is a drive
+_MISSING = re.compile(r"\btable 'datafusion\.public\.([^']+)' not found")
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,9 @@ def parse_table(text: str) -> Table:
     if colon and forced in FORMATS and not rest.startswith("//"):
         extension, compression = _ending(_sample(rest) or rest)
         return Table(name, rest, forced, extension, compression)
+    prefix = _PREFIX.match(path)
+    if prefix is not None and not any(Path().glob(path)):
+        raise ValueError(f"there is no format {prefix[1]!r}, only {', '.join(FORMATS)}; nor does a file {path!r} exist")
     sample = _sample(path)
     if sample is None:
         raise ValueError(f"{path!r} does not exist, or holds no files")
@@ -127,3 +132,17 @@ def check_unique(tables: tuple[Table, ...]) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise UserError(f"table {twice[0]!r} is given twice", hint="give every --table a name of its own")
+
+
+def hint_of(error: SparkfusionError) -> str | None:
+    """The error's own hint; if a table is not found, with the option that makes it one. As in SQL, a name without
+    quotes is one in small letters.
+
+    >>> hint_of(UserError("table 'datafusion.public.t' not found", hint="known tables: u"))
+    'known tables: u; --table t=PATH adds it'
+    """
+    found = _MISSING.search(error.message)
+    if found is None:
+        return error.hint
+    option = f"{found[1]}=PATH" if found[1] == found[1].lower() else f"'\"{found[1]}\"=PATH'"
+    return "; ".join(filter(None, (error.hint, f"--table {option} adds it")))

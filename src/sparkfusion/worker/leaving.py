@@ -39,5 +39,9 @@ def stop_functions() -> None:
 
 
 def _native_threads_in_python() -> set[int]:
-    """Threads that Python did not start, and that run a function of Python's at this moment."""
-    return set(sys._current_frames()) - {thread.ident for thread in threading.enumerate() if thread.ident is not None}
+    """Threads that Python did not start, and that run a function of Python's at this moment.
+
+    At the end of the process the main thread, which is asking, is not among those that Python knows.
+    """
+    ours = {thread.ident for thread in threading.enumerate()} | {threading.get_ident(), threading.main_thread().ident}
+    return {thread for thread in sys._current_frames() if thread not in ours}

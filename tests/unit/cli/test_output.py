@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from sparkfusion.cli.output import OutputFormat, destination, unique_names, write
+from sparkfusion.errors import UserError
 
 TABLE = pa.table({"id": [1, 2, 3], "name": ["a", None, 'x,"y"'], "part": [1.5, float("nan"), None]})
 
@@ -101,6 +102,12 @@ def test_a_file_appears_whole(tmp_path: Path) -> None:
         assert not target.exists()
     assert target.read_text() == "x\n"
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_file_that_cannot_be_made_is_named_as_the_user_named_it(tmp_path: Path) -> None:
+    target = tmp_path / ("x" * 250)  # too long for the name with which it begins
+    with pytest.raises(UserError, match=rf"cannot write '{target}': File name too long"), destination(str(target)):
+        pass
 
 
 def test_a_failure_leaves_the_old_file(tmp_path: Path) -> None:

@@ -43,6 +43,16 @@ def test_the_line_is_drawn_on_terminals_only_and_erased(terminal: bool) -> None:
     assert source.subscribers == []
 
 
+def test_a_step_is_shown_until_a_query_is_planned() -> None:
+    source = EventSource()
+    shown = io.StringIO()
+    with progress_line(cast(Session, source), Console(file=shown, force_terminal=True, width=80)) as line:
+        line.start()
+        line.step("single-node leg")
+        line.stop()
+    assert "0.0 s  single-node leg" in shown.getvalue()
+
+
 def test_a_failure_erases_the_line_and_ends_the_subscription() -> None:
     source = EventSource()
     shown = io.StringIO()

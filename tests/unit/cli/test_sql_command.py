@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,14 @@ def test_the_query_is_distributed_and_timing_tells_so(invoke: Invoke, items: str
 
 def test_timing_tells_why_a_query_was_not_distributed(invoke: Invoke) -> None:
     result = invoke("sql", "-c", "select 1", "--timing")
-    assert "; 1 rows; single node" in result.stderr
+    assert "; 1 row; single node" in result.stderr
+
+
+@pytest.mark.parametrize("statement", ["set sparkfusion.slots = 2", "create view v as select 1"])
+def test_timing_of_a_statement_without_rows_is_its_time_alone(invoke: Invoke, statement: str) -> None:
+    result = invoke("sql", "-c", statement, "--timing")
+    assert result.exit_code == 0, result.output
+    assert re.fullmatch(r"\d+\.\d{3} s\n", result.stderr)
 
 
 def test_statements_run_in_order(invoke: Invoke, items: str) -> None:
@@ -114,6 +122,29 @@ def test_an_unknown_setting_names_the_nearest(invoke: Invoke) -> None:
     result = invoke("sql", "-c", "select 1", "--set", "sparkfusion.slot=2")
     assert result.exit_code == 1
     assert "sparkfusion.slots" in result.stderr
+
+
+def test_a_setting_without_its_prefix_is_told_its_full_name(invoke: Invoke) -> None:
+    result = invoke("sql", "-c", "select 1", "-s", "slots=4")
+    assert result.exit_code == 2
+    assert "there is no setting 'slots'; its full name is sparkfusion.slots" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["sql", "explain"])
+def test_a_table_that_is_not_found_names_the_option_and_what_was_given(
+    invoke: Invoke, items: str, command: str
+) -> None:
+    result = invoke(command, "-c", "select * from tt", "-t", items)
+    assert result.exit_code == 1
+    assert "'datafusion.public.tt' not found" in result.stderr
+    assert re.search(r"^  hint: .*items.*; --table tt=PATH adds it$", result.stderr, re.MULTILINE), result.output
+
+
+def test_a_directory_that_does_not_exist_is_named_before_anything_runs(invoke: Invoke, tmp_path: Path) -> None:
+    target = tmp_path / "nope" / "x.csv"
+    result = invoke("sql", "-c", "select nope", "-o", str(target))
+    assert result.exit_code == 1
+    assert f"cannot write {str(target)!r}: the directory {str(target.parent)!r} does not exist" in result.stderr
 
 
 @pytest.mark.parametrize(

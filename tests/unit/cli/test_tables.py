@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkfusion.cli.tables import Table, check_unique, parse_table
+from sparkfusion.cli.tables import Table, check_unique, hint_of, parse_table
 from sparkfusion.errors import UserError
 
 
@@ -69,6 +69,29 @@ def test_an_unknown_extension_is_refused_with_the_way_out(tmp_path: Path) -> Non
     path.touch()
     with pytest.raises(ValueError, match=r"say it: t=FORMAT:.*parquet, csv, json, arrow, avro"):
         parse_table(f"t={path}")
+
+
+@pytest.mark.parametrize("path", ["foo:data/x", "foo:data/*.csv", "foo:s3://bucket/x.csv"])
+def test_an_unknown_format_is_refused_with_those_there_are(path: str) -> None:
+    with pytest.raises(ValueError, match=r"there is no format 'foo', only parquet, csv, json, arrow, avro"):
+        parse_table(f"t={path}")
+
+
+def test_a_file_with_a_colon_in_its_name_is_no_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ten:30.csv").touch()
+    assert parse_table("t=ten:30.csv").path == "ten:30.csv"
+    assert parse_table("t=ten:*.csv").path == "ten:*.csv"
+
+
+def test_a_hint_quotes_names_as_sql_does() -> None:
+    error = UserError("table 'datafusion.public.Given' not found")
+    assert hint_of(error) == "--table '\"Given\"=PATH' adds it"
+
+
+def test_a_table_of_another_schema_cannot_come_from_the_command_line() -> None:
+    error = UserError("table 'datafusion.sales.t' not found", hint="known tables: u")
+    assert hint_of(error) == "known tables: u"
 
 
 def test_an_empty_directory_is_refused(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,21 @@ def test_a_query_that_fails_everywhere_is_an_error(invoke: Invoke) -> None:
     result = invoke("verify", "-c", "select nope")
     assert result.exit_code == 1
     assert result.stdout.startswith("both failed")
+
+
+def test_a_table_that_is_not_found_names_the_option_and_what_was_given(invoke: Invoke, items: str) -> None:
+    result = invoke("verify", "-c", "select * from tt", "-t", items)
+    assert result.exit_code == 1
+    assert re.search(r"^  hint: .*items.*; --table tt=PATH adds it$", result.stdout, re.MULTILINE), result.output
+
+
+def test_the_progress_line_is_told_each_leg(invoke: Invoke, items: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr("sparkfusion.cli.progress_line.ProgressLine.step", lambda _line, name: told.append(name))
+    result = invoke("verify", "-c", GROUPED, "-t", items)
+    assert result.exit_code == 0, result.output
+    legs = ["single-node leg", "planning", "round-trip leg", "distributed leg", "comparing the answers"]
+    assert told == ["planning", *legs]
 
 
 def test_a_wrong_answer_is_an_error_with_its_story(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,7 @@ ExplainFormat = Literal["text", "json", "dot"]
 def explain(
     text: str | None,
     file: str | None,
+    target: str,
     tables: tuple[Table, ...],
     settings: tuple[tuple[str, str], ...],
     analyze: bool,
@@ -45,12 +46,13 @@ def explain(
     Examples:
       sparkfusion explain -c "select a, count(*) from t group by a" -t t=data/
       sparkfusion explain --analyze -c "select a, count(*) from t group by a" -t t=data/
+      sparkfusion explain -c "select a, count(*) from t group by a" -t t=data/ --connect spark
       sparkfusion explain -c "select a, count(*) from t group by a" -t t=data/ --format dot | dot -Tsvg > plan.svg
     """
     statements = read_statements(text, file)
     with (
-        open_session(tables, settings, partitions) as session,
         destination(output) as out,
+        open_session(target, tables, settings, partitions) as session,
         progress_line(session) as line,
     ):
         for statement in statements:

@@ -10,7 +10,7 @@ import click
 import pyarrow as pa
 
 from sparkfusion.cli.options import open_session, read_statements, session_options, source_options
-from sparkfusion.cli.output import OUTPUT_FORMATS, OutputFormat, destination, write
+from sparkfusion.cli.output import OUTPUT_FORMATS, OutputFormat, counted, destination, write
 from sparkfusion.cli.progress_line import ProgressLine, progress_line
 from sparkfusion.cli.statements import located
 from sparkfusion.cli.tables import Table
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 def sql(
     text: str | None,
     file: str | None,
+    target: str,
     tables: tuple[Table, ...],
     settings: tuple[tuple[str, str], ...],
     form: OutputFormat,
@@ -58,12 +59,13 @@ def sql(
       sparkfusion sql -c "select * from t limit 3" -t t=data/t.parquet
       sparkfusion sql -f report.sql -t sales=csv:sales.txt --format csv -o report.csv
       sparkfusion sql -c "select count(*) from t" -t t=data/ -s sparkfusion.slots=4 --timing
+      sparkfusion sql -c "select count(*) from t" -t t=/data/t/ --connect flight://10.0.0.5:7070,10.0.0.6:7070
       cat q.sql | sparkfusion sql -f - -t t=data/ --format jsonl | jq .
     """
     statements = read_statements(text, file)
     with (
-        open_session(tables, settings, partitions) as session,
         destination(output) as out,
+        open_session(target, tables, settings, partitions) as session,
         progress_line(session) as line,
     ):
         for statement in statements:
@@ -74,7 +76,10 @@ def sql(
                 click.echo(_timing(line, rows), err=True)
 
 
-def _run(session: Session, query: str, line: ProgressLine, out: TextIO, form: OutputFormat, max_rows: int) -> int:
+def _run(
+    session: Session, query: str, line: ProgressLine, out: TextIO, form: OutputFormat, max_rows: int
+) -> int | None:
+    """How many rows there were; None for a statement that has none to give, such as SET."""
     line.start()
     try:
         with session.sql(query).stream() as stream:
@@ -83,7 +88,8 @@ def _run(session: Session, query: str, line: ProgressLine, out: TextIO, form: Ou
                 batches = _then_stop(line, batches)
             elif out.isatty():
                 batches = _stop_before_rows(line, batches)
-            return write(stream.schema, batches, out, form, max_rows=max_rows)
+            rows = write(stream.schema, batches, out, form, max_rows=max_rows)
+            return rows if stream.schema.names else None
     finally:
         line.stop()
 
@@ -101,11 +107,14 @@ def _stop_before_rows(line: ProgressLine, batches: Iterator[pa.RecordBatch]) -> 
     return chain(first, batches)
 
 
-def _timing(line: ProgressLine, rows: int) -> str:
+def _timing(line: ProgressLine, rows: int | None) -> str:
     state = line.progress.state
-    parts = [f"{line.progress.elapsed:.3f} s", f"{rows:,} rows"]
+    parts = [f"{line.progress.elapsed:.3f} s"]
+    if rows is None:
+        return parts[0]
+    parts.append(counted(rows, "row"))
     if state.stages_total:
-        parts.append(f"{state.stages_total} stages, {state.tasks_total} tasks")
+        parts.append(f"{counted(state.stages_total, 'stage')}, {counted(state.tasks_total, 'task')}")
     else:
         parts.append(f"single node: {state.reason}" if state.reason else "single node")
     return "; ".join(parts)

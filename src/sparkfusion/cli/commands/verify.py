@@ -12,9 +12,11 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from sparkfusion.cli.legs import WatchedSession
 from sparkfusion.cli.options import open_session, read_statements, session_options, source_options
+from sparkfusion.cli.output import counted
 from sparkfusion.cli.progress_line import progress_line
-from sparkfusion.cli.tables import Table
+from sparkfusion.cli.tables import Table, hint_of
 
 if TYPE_CHECKING:
     from sparkfusion import Session
@@ -59,6 +61,7 @@ class Query:
 def verify(
     text: str | None,
     file: str | None,
+    target: str,
     tables: tuple[Table, ...],
     settings: tuple[tuple[str, str], ...],
     partitions: tuple[int, ...],
@@ -81,6 +84,7 @@ def verify(
     Examples:
       sparkfusion verify -c "select a, sum(b) from t group by a" -t t=data/
       sparkfusion verify -f queries/ -t t=data/ --partitions 2 --partitions 7 --require-distributed
+      sparkfusion verify -f queries/ -t t=/data/t/ --connect flight://10.0.0.5:7070,10.0.0.6:7070
       sparkfusion verify -f queries.sql -t t=data/ --reproducers failures/ --json > report.json
     """
     from sparkfusion.verify import Report
@@ -90,7 +94,7 @@ def verify(
     report = Report()
     console = Console(highlight=False, soft_wrap=True)
     for count in partitions:
-        with open_session(tables, settings, count) as session:
+        with open_session(target, tables, settings, count) as session:
             for result in _results(session, queries, count if len(partitions) > 1 else None, reproducers):
                 report.add(result)
                 if not as_json:
@@ -133,14 +137,14 @@ def _results(
                 continue
             name = query.name if partitions is None else f"{query.name} @{partitions}"
             line.start()
-            result = verify_query(session, query.sql, name=name, reproducer_dir=reproducers)
+            result = verify_query(WatchedSession(session, line.step), query.sql, name=name, reproducer_dir=reproducers)
             line.stop()
             yield result
 
 
 def _print_result(console: Console, result: VerifyResult) -> None:
     seconds = result.leg_named("distributed").seconds
-    shape = f"{result.stages} stages, {result.tasks} tasks, {seconds:.3f} s"
+    shape = f"{counted(result.stages, 'stage')}, {counted(result.tasks, 'task')}, {seconds:.3f} s"
     console.print(Text.assemble((f"{result.outcome.value:<16}", _style(result)), f" {result.name or '':<20} {shape}"))
     if result.outcome.failed:
         details = result.describe().splitlines()[1:]
@@ -149,6 +153,10 @@ def _print_result(console: Console, result: VerifyResult) -> None:
             console.print(Text(f"  reproducer: {result.reproducer}"))
     elif result.reason is not None:
         console.print(Text(f"  {result.reason}", style="dim"))
+        error = result.leg_named("distributed").error
+        hint = None if error is None else hint_of(error)
+        if hint is not None:
+            console.print(Text(f"  hint: {hint}"))
 
 
 def _style(result: VerifyResult) -> str:
