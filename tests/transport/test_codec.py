@@ -33,6 +33,7 @@ from sparkfusion.transport.message import ProtocolError, pack, unpack
 from sparkfusion.worker.copy import CopyOrder
 from sparkfusion.worker.task import Fetched, OperatorMetrics, TaskInput, TaskReport, TaskSpec
 from sparkfusion.worker.units import FeedInput
+from tests.transport.plans import spec_of
 
 LIMIT = 1 << 20
 KEY = TaskKey("abc123", 2, 3, 4)
@@ -166,6 +167,14 @@ def test_names_of_queries_are_no_paths(query: str) -> None:
     order = TaskOrder(replace(SPEC, key=TaskKey(query, 1, 0)), "x")
     _, fields, blobs = unpack(pack_order(order), LIMIT)
     with pytest.raises(ProtocolError):
+        order_of(fields, blobs)
+
+
+def test_options_are_limited() -> None:
+    """They are kept after they were read."""
+    spec = spec_of(b"plan", TaskKey("q1", 1, 0), options={"datafusion.x": "y" * 2_000_000})
+    _, fields, blobs = unpack(pack_order(TaskOrder(spec, "here")), 10_000_000)
+    with pytest.raises(ProtocolError, match="bytes of options"):
         order_of(fields, blobs)
 
 

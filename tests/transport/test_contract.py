@@ -127,6 +127,18 @@ def test_frames_of_another_worker_are_fetched_by_the_task(held: WorkerChannel, s
         other.close()
 
 
+def test_a_reader_of_frames_may_take_its_time(held: WorkerChannel) -> None:
+    """Longer than it would wait for the worker."""
+    table = pa.table({"x": range(2_000_000)})
+    order = order_of_sql("select x from t", TaskKey("q1", 1, 0), held.address, tables={"t": table})
+    (file,) = held.run(order, NO_ROWS, CancelToken()).manifest.files
+    size = 0
+    for _, piece in held.read("q1", SECRET, [file.path], CancelToken(), 0.5):
+        size += len(piece)
+        time.sleep(0.8)  # more than the patience
+    assert size == file.bytes
+
+
 def test_a_secret_opens_one_query_only(held: WorkerChannel) -> None:
     order = order_of_sql("select x from t", TaskKey("q1", 1, 0), held.address, tables={"t": pa.table({"x": [1]})})
     (file,) = held.run(order, NO_ROWS, CancelToken()).manifest.files
@@ -263,6 +275,28 @@ def test_a_worker_says_how_busy_others_keep_it(channel: WorkerChannel) -> None:
     until(lambda: leases["q2"].others() == 0)
     for lease in leases.values():
         lease.close()
+
+
+def test_a_worker_that_closes_sends_its_tasks_elsewhere(start: StartTwo, tmp_path: Path) -> None:
+    errors: list[SparkfusionError] = []
+    with start(HostOptions(1, str(tmp_path))) as address:
+        channel = connect(address, Access(TOKEN))
+        lease = channel.hold("q1", SECRET, 5.0, lambda error: None)
+
+        def run() -> None:
+            try:
+                channel.run(endless(TaskKey("q1", 1, 0), address), SLOWLY, CancelToken())
+            except SparkfusionError as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        until(lambda: channel.status().running == 1)
+    thread.join(10)
+    lease.close()
+    channel.close()
+    assert [type(error) for error in errors] == [ExternalError]
+    assert errors[0].retryable
 
 
 def test_a_query_that_is_not_held_runs_nothing(channel: WorkerChannel) -> None:

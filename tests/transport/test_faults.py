@@ -119,6 +119,43 @@ def test_a_worker_is_killed(
     until_idle(three[1:], 2)
 
 
+@pytest.mark.parametrize("moment", ["a task runs", "a stage is done"])
+def test_a_worker_is_ended_politely(
+    session: sparkfusion.Session, three: list[WorkerProcess], answers: dict[str, list[dict[str, Any]]], moment: str
+) -> None:
+    on_moment(session, MOMENTS[moment], lambda: three[0].send(signal.SIGTERM))
+    assert session.sql(QUESTIONS["shipping priority"]).to_pylist() == answers["shipping priority"]
+    assert three[0].process.wait(15) == 0
+    until_idle(three[1:], 2)
+
+
+def test_a_new_query_leaves_alone_who_waits_for_a_silent_worker(
+    three: list[WorkerProcess], tables: Path, answers: dict[str, list[dict[str, Any]]]
+) -> None:
+    """The new one leaves the worker out after three seconds; the old one has more patience."""
+    name = "shipping priority"
+    found: list[list[dict[str, Any]]] = []
+    with sparkfusion.connect(url_of(three), config={**SHUFFLED, "sparkfusion.worker_patience_seconds": 60}) as session:
+        register(session, tables)
+        silent = threading.Event()
+
+        def silence() -> None:
+            three[0].send(signal.SIGSTOP)
+            silent.set()
+
+        on_moment(session, MOMENTS["a task runs"], silence)
+        first = threading.Thread(target=lambda: found.append(session.sql(QUESTIONS[name]).to_pylist()))
+        try:
+            first.start()
+            assert silent.wait(30)
+            assert session.sql(QUESTIONS[name]).to_pylist() == answers[name]
+        finally:
+            three[0].send(signal.SIGCONT)
+        first.join(60)
+    assert found == [answers[name]]
+    until_idle(three, 2)
+
+
 @pytest.mark.parametrize("moment", ["a task is done", "the second stage begins", "the head begins"])
 def test_a_worker_hangs(
     session: sparkfusion.Session, three: list[WorkerProcess], answers: dict[str, list[dict[str, Any]]], moment: str

@@ -13,13 +13,16 @@ from datafusion import SessionContext
 
 import sparkfusion
 from sparkfusion.errors import PlanTooLargeError, UserError
+from sparkfusion.exchange.home import SharedHome
 from sparkfusion.feed.ledger import Grant
 from sparkfusion.feed.units import FileUnit, encode_unit
 from sparkfusion.ids import TaskKey
+from sparkfusion.plan.wire import decode, encode, file_scan_conf, walk
 from sparkfusion.transport.base import TaskOrder
 from sparkfusion.transport.guard import Guard, Limits
 from sparkfusion.transport.message import ProtocolError
 from sparkfusion.worker.copy import CopyOrder
+from sparkfusion.worker.task import TaskInput
 from tests.transport.conftest import StartWorker
 from tests.transport.plans import order_of_sql, spec_of
 from tests.worker_processes import url_of
@@ -62,9 +65,55 @@ def test_percent_signs_hide_nothing(data: Path) -> None:
     assert guard.allows(f"{data}/allowed/deep/er")
 
 
-def test_writing_elsewhere_is_refused(data: Path) -> None:
-    order = replace(ONE, writes=CopyOrder(str(data / "secret"), "t", "", {}))
+@pytest.mark.parametrize("url", ["FILE:///", " file:///", "", "fi\nle:///", "file://host/", "file:", "s3://a b/"])
+def test_a_root_holds_however_the_store_is_spelled(data: Path, url: str) -> None:
+    order = scan_of(data / "secret" / "t.parquet")
+    root = decode(order.spec.plan)
+    for conf in filter(None, map(file_scan_conf, walk(root))):
+        conf.object_store_url = url
+    with pytest.raises(ProtocolError, match="no object store"):
+        Guard(roots=(data / "allowed",)).check(replace(order, spec=replace(order.spec, plan=encode(root))))
+
+
+@pytest.mark.parametrize("placeholder", ["sparkfusion-exchange/1/0", "sparkfusion-feed/0/0/t"])
+def test_a_file_beside_a_placeholder_is_a_file(data: Path, placeholder: str) -> None:
+    order = scan_of(data / "secret" / "t.parquet")
+    root = decode(order.spec.plan)
+    for conf in filter(None, map(file_scan_conf, walk(root))):
+        conf.file_groups.add().files.add(path=placeholder, size=1)
+    inputs = (TaskInput(1, 0, ()),)
+    with pytest.raises(UserError, match=r"may not read .*secret"):
+        Guard(roots=(data / "allowed",)).check(
+            replace(order, spec=replace(order.spec, plan=encode(root), inputs=inputs))
+        )
+
+
+@pytest.mark.parametrize("path", ["sparkfusion-exchange/1/0", "sparkfusion-exchange/1/0/../../../etc/passwd"])
+def test_a_placeholder_without_an_input_is_a_path(data: Path, path: str) -> None:
+    order = scan_of(data / "allowed" / "t.parquet")
+    root = decode(order.spec.plan)
+    for conf in filter(None, map(file_scan_conf, walk(root))):
+        conf.file_groups[0].files[0].path = path
+    with pytest.raises(UserError, match="may not read"):
+        Guard(roots=(data / "allowed",)).check(replace(order, spec=replace(order.spec, plan=encode(root))))
+
+
+@pytest.mark.parametrize("roots", [True, False], ids=["roots", "no roots"])
+@pytest.mark.parametrize("staging", ["secret", "allowed", "allowed/x", "allowed/sparkfusion-1-q-x/frames", "", ".."])
+def test_writing_elsewhere_is_refused(data: Path, staging: str, roots: bool) -> None:
+    """Only a directory of a query, with its lock, is written to: what is above it may be removed."""
+    path = str(data / staging) if staging.strip(".") else staging
+    order = replace(ONE, writes=CopyOrder(path, "t", "", {}))
     with pytest.raises(UserError, match="may not write"):
+        Guard(roots=(data / "allowed",) if roots else ()).check(order)
+
+
+def test_a_directory_of_a_query_is_written_to(data: Path) -> None:
+    home = SharedHome("q", data / "allowed")
+    order = replace(ONE, writes=CopyOrder(str(home.path), "t", "", {}))
+    Guard(roots=(data / "allowed",)).check(order)
+    home.close()
+    with pytest.raises(UserError, match="no directory of a query"):
         Guard(roots=(data / "allowed",)).check(order)
 
 

@@ -38,8 +38,8 @@ class OwnedDirectory:
 
 
 def remove_remains(path: Path) -> bool:
-    """Remove a directory that lost its owner and came back; whether it had."""
-    if (path / LOCK).exists():
+    """Remove a directory that lost its owner and came back; whether it had. Nothing but what we make is removed."""
+    if not path.name.startswith(PREFIX) or (path / LOCK).exists():
         return False
     shutil.rmtree(path, ignore_errors=True)
     return True

@@ -7,6 +7,7 @@ it, because only the worker knows where the frames that it fetched are.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from sparkfusion.plan.wire import wire_pb2 as pb
 from sparkfusion.plan.wire.build import arrow_scan
 
 _PREFIX = "sparkfusion-exchange/"
+_PLACEHOLDER = re.compile(rf"{_PREFIX}(\d+)/(\d+)")
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,12 @@ def _bind_scan(conf: pb.FileScanConf, files_of: Binding) -> None:
         for exchange, index in places:
             for file in files_of(exchange, index):
                 group.files.add(path=object_path(file.path), size=file.size)
+
+
+def placeholder_of(path: str) -> tuple[ExchangeId, int] | None:
+    """The exchange and the group that a path stands for; None for a file."""
+    found = _PLACEHOLDER.fullmatch(path)
+    return (int(found[1]), int(found[2])) if found is not None else None
 
 
 def columns_read(conf: pb.FileScanConf) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from sparkfusion.errors import ExternalError, SparkfusionError, UserError
 from sparkfusion.runner.base import QueryJob, RunningJob
 from sparkfusion.runner.members import Member, at_once
 from sparkfusion.runner.without_spark import WithoutSpark
-from sparkfusion.runner.worker_job import WorkerJob
+from sparkfusion.runner.worker_job import WorkerJob, begun
 from sparkfusion.transport.base import WorkerChannel, WorkerInfo
 from sparkfusion.transport.membership import Cluster
 from sparkfusion.transport.schemes import connect
@@ -48,11 +48,11 @@ class ClusterRunner(WithoutSpark):
         return sum(member.info.slots for member in self._known)
 
     def start(self, job: QueryJob) -> RunningJob:
-        self._known = self._usable()
-        running = WorkerJob(job, self._known, self._cluster)
+        members = self._usable()
+        self._known = members
+        running = WorkerJob(job, members, self._cluster)
         self._jobs.add(running)
-        running.begin()
-        return running
+        return begun(running)
 
     def reaches(self, directory: Path) -> bool:
         """Asked once for a directory: every worker has to see a file that is put there, and to write beside it."""
@@ -100,10 +100,8 @@ class ClusterRunner(WithoutSpark):
                 channel = self._channels[address]
             info = channel.info()
         except SparkfusionError as error:
-            with self._lock:
-                failed = self._channels.pop(address, None)
-            if failed is not None:
-                failed.close()
+            with self._lock:  # not closed: queries may be using it. It goes with the last of them
+                self._channels.pop(address, None)
             return error
         return _checked(channel, info)
 

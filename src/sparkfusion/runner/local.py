@@ -11,7 +11,7 @@ from sparkfusion.runner.base import QueryJob, RunningJob
 from sparkfusion.runner.job import TEMP_DIRECTORY, task_memory
 from sparkfusion.runner.members import Member
 from sparkfusion.runner.without_spark import WithoutSpark
-from sparkfusion.runner.worker_job import Near, WorkerJob
+from sparkfusion.runner.worker_job import Near, WorkerJob, begun
 from sparkfusion.transport.guard import OPEN
 from sparkfusion.transport.in_process import InProcessChannel, start_worker, stop_worker
 from sparkfusion.transport.options import HostOptions, OwnFunctions
@@ -30,8 +30,7 @@ class LocalRunner(WithoutSpark):
     def start(self, job: QueryJob) -> RunningJob:
         running = LocalJob(job, self._rewrites)
         self._jobs.add(running)
-        running.begin()
-        return running
+        return begun(running)
 
     @functools.cached_property
     def _rewrites(self) -> list[NamedRewrite]:

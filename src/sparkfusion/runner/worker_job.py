@@ -79,7 +79,11 @@ class WorkerJob(DrivenJob):
         self._store = LocalStore(job.query, memory_budget=budget, directory=settings.directory())
         self._patience = float(settings.integer("worker_patience_seconds"))
         self._inputs = InputFetcher(job.query, secret, self._store, self._members.reader, self._patience)
-        self._hold(members, secret)
+        try:
+            self._hold(members, secret)
+        except BaseException:
+            self.release()
+            raise
 
     def _hold(self, members: Sequence[Member], secret: str) -> None:
         """Have every worker hold the query. One that does not is left out."""
@@ -258,6 +262,17 @@ class _MemberUnits:
 
     def enough(self) -> None:
         self._units.enough()
+
+
+def begun(job: WorkerJob) -> WorkerJob:
+    """The job, under way; whatever keeps it from beginning, Ctrl-C too, leaves nothing of it."""
+    try:
+        job.begin()
+    except BaseException:
+        job.cancel("the query was interrupted before it began")
+        job.end(QueryCancelledError("the query was interrupted before it began"))
+        raise
+    return job
 
 
 def _bytes_at(task: HostedTask) -> dict[str, int]:

@@ -20,6 +20,7 @@ from sparkfusion.worker.copy import CopyOrder
 from sparkfusion.worker.task import Fetched, OperatorMetrics, TaskInput, TaskReport, TaskSpec
 from sparkfusion.worker.units import FeedInput
 
+_MOST_OPTION_BYTES = 1024 * 1024
 _ERRORS: dict[str, type[SparkfusionError]] = {
     each.__name__: each
     for each in (
@@ -86,6 +87,8 @@ def order_of(fields: Fields, blobs: Sequence[memoryview]) -> TaskOrder:
     if len(names) != len(blobs) or not {"plan", "options"} <= set(names):
         raise ProtocolError("the parts of an order do not add up")
     given = {name: bytes(blob) for name, blob in zip(names, blobs, strict=True)}
+    if len(given["options"]) > _MOST_OPTION_BYTES:
+        raise ProtocolError(f"an order has more than {_MOST_OPTION_BYTES:,} bytes of options")
     feed = fields.maybe_part("feed")
     writes = fields.maybe_part("writes")
     destination = fields.text("destination")

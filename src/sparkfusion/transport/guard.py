@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import zlib
 from collections.abc import Callable, Iterable
@@ -11,16 +12,20 @@ from urllib.parse import unquote
 
 from sparkfusion.config import MIB
 from sparkfusion.errors import PlanTooLargeError, UserError
+from sparkfusion.exchange.owned import LOCK, PREFIX
 from sparkfusion.exchange.urls import is_url, plain_path
 from sparkfusion.feed.feed import UnitSource
 from sparkfusion.feed.units import FileUnit, is_compressed, unpack
 from sparkfusion.plan.feeds import is_fed
-from sparkfusion.plan.sources import exchange_of
+from sparkfusion.plan.sources import placeholder_of
 from sparkfusion.plan.wire import PlanNode, decode, file_scan_conf, kind, walk
 from sparkfusion.plan.wire.tree import SINKS
 from sparkfusion.transport.base import TaskOrder
 from sparkfusion.transport.message import ProtocolError
+from sparkfusion.worker.task import TaskSpec
 
+_LOCAL_STORE = "file:///"
+_REMOTE_STORE = re.compile(r"(?!file:)[a-z][a-z0-9+.-]*://[^\s/]+/?")
 _REFUSED = frozenset({"unknown", "extension", *SINKS})  # they write files, or are something we cannot look into
 TRUST = "start the workers with --trust-python, if you trust everybody who has their token"
 
@@ -73,9 +78,9 @@ class Guard:
             if kind(node) in _REFUSED:
                 raise ProtocolError(f"a worker does not run plans with a node of kind {kind(node)!r}")
         if self.roots:
-            self._check_scans(root)
-            if order.writes is not None:
-                self.check_path(order.writes.staging, "write to")
+            self._check_scans(root, spec)
+        if order.writes is not None:
+            self._check_staging(Path(order.writes.staging))
 
     def check_path(self, path: str, verb: str = "read") -> None:
         if self.roots and not self.allows(path):
@@ -102,13 +107,23 @@ class Guard:
         if order.recipe is not None:
             raise UserError("object stores are made by Python functions, which this worker does not take", hint=TRUST)
 
-    def _check_scans(self, root: PlanNode) -> None:
-        for node in walk(root):
-            conf = file_scan_conf(node)
-            if conf is None or exchange_of(node) is not None or not conf.object_store_url.startswith("file:"):
-                continue
-            for path in (file.path for group in conf.file_groups for file in group.files if not is_fed(file)):
-                self.check_path(f"/{path}")
+    def _check_staging(self, staging: Path) -> None:
+        """It stands in a directory that a coordinator made for a query, and holds."""
+        self.check_path(str(staging), "write to")
+        home = staging.parent
+        if not staging.is_absolute() or not home.name.startswith(PREFIX) or not (home / LOCK).is_file():
+            raise UserError(f"this worker may not write to {str(staging)!r}: that is no directory of a query")
+
+    def _check_scans(self, root: PlanNode, spec: TaskSpec) -> None:
+        given = {(each.exchange, each.group) for each in spec.inputs}
+        for conf in filter(None, map(file_scan_conf, walk(root))):
+            url = conf.object_store_url
+            if url != _LOCAL_STORE and not _REMOTE_STORE.fullmatch(url):
+                raise ProtocolError(f"this worker knows no object store {url!r}")
+            for file in (file for group in conf.file_groups for file in group.files):
+                replaced = placeholder_of(file.path) in given or (spec.feed is not None and is_fed(file))
+                if url == _LOCAL_STORE and not replaced:
+                    self.check_path(f"/{file.path}")
 
 
 class _Open(Guard):

@@ -38,6 +38,7 @@ class HeldQuery:
         self.secret = secret
         self.on_lost = on_lost
         self.heard = time.monotonic()
+        self.lost = False
         self._query = query
         self._options = options
         self._peers = peers
@@ -46,10 +47,6 @@ class HeldQuery:
         self._files: dict[str, Path] = {}
         self._released = False
         self._stores: _Stores | None = None
-
-    @property
-    def released(self) -> bool:
-        return self._released
 
     @property
     def running(self) -> int:
@@ -98,10 +95,15 @@ class HeldQuery:
         if stores is not None:
             stores.discard(key)
 
-    def release(self) -> None:
-        """Stop the tasks, wait for them, remove everything. Idempotent."""
+    def release(self, *, lost: bool = False) -> None:
+        """Stop the tasks, wait for them, remove everything. Idempotent.
+
+        Args:
+            lost: it is the worker's own wish, not the coordinator's.
+        """
         with self._changed:
             self._released = True
+            self.lost = self.lost or lost
             tokens = list(self._tasks.values())
         for token in tokens:
             token.cancel()

@@ -87,7 +87,8 @@ class WorkerHost:
         if not self.guard.allows(directory) or "/" in name:
             return False
         try:
-            seen = (Path(directory) / name).read_text()
+            with (Path(directory) / name).open() as file:
+                seen = file.read(len(content) + 1)
             with tempfile.TemporaryFile(dir=directory):
                 pass
         except (OSError, ValueError):
@@ -116,8 +117,8 @@ class WorkerHost:
     def others(self, query: QueryId) -> int:
         """How many tasks run and wait here that are not of this query."""
         with self._lock:
-            held = self._queries.get(query)
-        return max(0, self._under_way - (held.running if held is not None else 0))
+            others = [held for name, held in self._queries.items() if name != query]
+        return sum(held.running for held in others)
 
     def release(self, query: QueryId) -> None:
         """Let go of a query: its tasks end, its files go, then this returns. Idempotent."""
@@ -133,15 +134,15 @@ class WorkerHost:
             self._lose(query)
 
     def _lose(self, query: QueryId) -> None:
-        held = self._let_go(query)
+        held = self._let_go(query, lost=True)
         if held is not None:
             held.on_lost()
 
-    def _let_go(self, query: QueryId) -> HeldQuery | None:
+    def _let_go(self, query: QueryId, *, lost: bool = False) -> HeldQuery | None:
         with self._lock:
             held = self._queries.pop(query, None)
         if held is not None:
-            held.release()
+            held.release(lost=lost)
         return held
 
     def opens(self, secret: str) -> bool:
@@ -203,7 +204,7 @@ class WorkerHost:
                     order.spec,
                     plan=self._rewritten(order),
                     inputs=inputs,
-                    memory_limit=order.spec.memory_limit or self._memory_share(),
+                    memory_limit=min(order.spec.memory_limit or self._memory_share(), machine_memory()),
                     spill_directory=stores.spill_directory,
                     trust_python=self.guard.trust_python,
                 )
@@ -212,12 +213,11 @@ class WorkerHost:
                 report = run_task(spec, sink, cancel, prepare, self._feed_end(order, ends, slot))
                 report = replace(report, fetched=fetched)
                 return report if order.writes is not None else held.keep(report)
-        except ChannelClosedError:
-            raise QueryCancelledError("the task was cancelled", where=key) from None
         except BaseException as error:
-            gone = held is not None and held.released and not isinstance(error, QueryCancelledError)
-            if gone:  # its files went while it ran; elsewhere it may run again
-                raise ExternalError("the query was let go while the task ran here", where=key) from error
+            if held is not None and held.lost:  # its files went while it ran; elsewhere it may run again
+                raise ExternalError("the worker let go of the query while the task ran", where=key) from error
+            if isinstance(error, ChannelClosedError):
+                raise QueryCancelledError("the task was cancelled", where=key) from None
             found = _named(classify(error, key))
             if found is error:
                 raise

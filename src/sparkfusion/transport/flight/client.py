@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import pyarrow as pa
 from pyarrow import flight
 
 from sparkfusion.errors import QueryCancelledError, SparkfusionError, UserError
@@ -108,7 +109,7 @@ class FlightChannel:
             report = TaskServer(self._address, reader, writer, ends, self._limits.message_bytes).serve()
             answered = True
             return report
-        except (flight.FlightError, StopIteration) as error:
+        except (flight.FlightError, pa.ArrowException, StopIteration) as error:
             if cancel.cancelled:
                 raise QueryCancelledError("the task was cancelled", where=order.spec.key) from None
             raise flight_error(error, self._address) from error
@@ -133,10 +134,11 @@ class FlightChannel:
             writer.done_writing()
             with Stall(patience, reader.cancel) as stall:
                 for chunk in reader:
-                    stall.moved()
+                    stall.rest()  # the caller may take its time
                     yield piece_of(chunk.data)
+                    stall.moved()
             whole = True
-        except flight.FlightError as error:
+        except (flight.FlightError, pa.ArrowException) as error:
             if cancel.cancelled:
                 raise QueryCancelledError("the task was cancelled") from None
             raise _lost(flight_error(error, self._address), self._address) from error
@@ -149,7 +151,7 @@ class FlightChannel:
             writer, reader = self._client.do_exchange(
                 flight.FlightDescriptor.for_command(name), self._options(secret=secret)
             )
-        except flight.FlightError as error:
+        except (flight.FlightError, pa.ArrowException) as error:
             raise flight_error(error, self._address) from error
         return writer, reader
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 from pyarrow import flight
 
 from sparkfusion.errors import ExternalError, SparkfusionError
@@ -50,7 +51,7 @@ class FlightLease:
         try:
             self._writer, self._reader = client.do_exchange(flight.FlightDescriptor.for_command(LEASE), options)
             self._writer.write_metadata(pack("hold", {"query": query, "secret": secret}))
-        except flight.FlightError as error:
+        except (flight.FlightError, pa.ArrowException) as error:
             raise flight_error(error, address) from error
         self._listener = _start(self._listen, f"sparkfusion-{query}-lease-listen")
         if not self._held.wait(patience) or self._error is not None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
 
 
 class Stall:
-    """Calls `give_up` once when `moved` was not called for so many seconds, while the `with` lasts."""
+    """Calls `give_up` once when neither `moved` nor `rest` was called for so many seconds, while the `with` lasts."""
 
     def __init__(self, seconds: float, give_up: Callable[[], object]) -> None:
         self._seconds = seconds
@@ -20,6 +21,10 @@ class Stall:
     def moved(self) -> None:
         self._moved = time.monotonic()
 
+    def rest(self) -> None:
+        """Nothing is expected until `moved` is called."""
+        self._moved = math.inf
+
     def __enter__(self) -> Stall:
         self._thread.start()
         return self
@@ -30,6 +35,6 @@ class Stall:
 
     def _watch(self) -> None:
         while (left := self._moved + self._seconds - time.monotonic()) > 0:
-            if self._over.wait(left):
+            if self._over.wait(min(left, self._seconds)):
                 return
         self._give_up()

@@ -18,6 +18,8 @@ from sparkfusion.transport.flight.protocol import frames_of
 from sparkfusion.transport.message import ProtocolError, pack, unpack
 from sparkfusion.worker.cancel import CancelToken
 
+_TURN_SECONDS = 0.5
+
 
 class TaskChannel:
     """One task's call. The task's thread sends; a thread of its own listens, because listening has no end."""
@@ -55,11 +57,15 @@ class TaskChannel:
     # ---- units
 
     def take(self, offset: int) -> bytes | None:
+        """Waits for the caller in turns: one that hangs says nothing, and the query may be let go meanwhile."""
         self.send(pack("take", {"offset": offset}))
-        answer = self._answers.get()
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        while not self._cancel.cancelled:
+            with suppress(queue.Empty):
+                answer = self._answers.get(timeout=_TURN_SECONDS)
+                if isinstance(answer, Exception):
+                    raise answer
+                return answer
+        raise ChannelClosedError
 
     def failed(self, offset: int) -> None:
         with suppress(ChannelClosedError):

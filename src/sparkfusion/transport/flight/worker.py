@@ -6,7 +6,7 @@ import errno
 import socket
 import ssl
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 
 from sparkfusion.errors import UserError, first_words
@@ -32,7 +32,7 @@ class Listen:
 
     host: str
     port: int
-    token: str
+    token: str = field(repr=False)
     tls: Tls | None = None
     insecure: bool = False
     lease_seconds: float = 10.0
