@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from sparkfusion import QueryCancelledError, Session
-from sparkfusion.observe.events import QueryFailed, StageFinished, StageStarted, TaskFinished
+from sparkfusion import QueryCancelledError, RunningQuery, Session
+from sparkfusion.observe.events import Event, QueryFailed, StageFinished, StageStarted, TaskFinished
 from tests.behaviour.parts import (
     DISTRIBUTED,
     PARTS,
@@ -134,10 +134,58 @@ def test_early_closed_stream_stops_everything(session: Session, runner: Runner, 
     if runner.name == LOCAL:  # on Spark a stage is one job: what its tasks make waits in the store
         assert made < TOTAL / 2
     assert [event.cancelled for event in events if isinstance(event, QueryFailed)] == [True]
-    assert list(rows) == []
+    with pytest.raises(QueryCancelledError):
+        next(rows)
     rows.close()
     assert_usable(session)
     assert counter.value == made
+
+
+def test_a_close_by_another_thread_never_makes_a_stream_look_complete(session: Session) -> None:
+    session.config["sparkfusion.channel_frames"] = 1
+    events = record(session)
+    rows = session.sql("select v + 1 from t").stream()
+    next(rows)
+
+    def stop() -> None:
+        rows.cancel()
+        rows.close()
+
+    stopper = threading.Thread(target=stop)
+    stopper.start()
+    with pytest.raises(QueryCancelledError):
+        list(rows)
+    stopper.join()
+    with pytest.raises(QueryCancelledError):
+        list(rows)
+    assert [event.cancelled for event in events if isinstance(event, QueryFailed)] == [True]
+
+
+def test_a_stream_that_was_read_to_its_end_stays_at_its_end(session: Session) -> None:
+    rows = session.sql("select v from t limit 5").stream()
+    assert sum(batch.num_rows for batch in rows) == 5
+    rows.close()
+    assert list(rows) == []
+
+
+@pytest.mark.runners("local", reason="who drives a query does not depend on the runner")
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_a_stream_forgotten_on_its_own_driver_thread_is_stopped(session: Session) -> None:
+    """The collector may run on any thread: here a subscriber lets go of the stream on the driver's."""
+    streams: list[RunningQuery] = []
+    begun, dropped = threading.Event(), threading.Event()
+
+    def drop(event: Event) -> None:
+        if isinstance(event, StageFinished) and begun.wait(PATIENCE) and streams:
+            assert threading.current_thread().name.endswith("-driver")
+            streams.clear()
+            dropped.set()
+
+    session.subscribe(drop)
+    streams.append(session.sql("select k, sum(v) as s from t group by k").stream())
+    begun.set()
+    assert dropped.wait(PATIENCE)
+    assert_usable(session)
 
 
 def test_close_does_not_wait_for_a_function_that_hangs(session: Session, tmp_path: Path) -> None:

@@ -61,6 +61,23 @@ def test_secrets_are_not_shown() -> None:
     assert "hidden" not in repr(Access("hidden"))
 
 
+@pytest.mark.parametrize("target", ["flght://h:1?token=hidden", ["flight://h:1?token=hidden"]])
+def test_an_error_does_not_show_the_token_of_a_target(target: object) -> None:
+    with pytest.raises(UserError, match=r"cannot connect to .*h:1\?…") as refused:
+        sparkfusion.connect(target)
+    assert "hidden" not in str(refused.value)
+
+
+def test_an_address_in_a_cluster_has_no_options() -> None:
+    """Addresses are shown in errors and plans, so a token must not be a part of them."""
+    address = "flight://h:1?token=hidden"
+    text: Any = address
+    for make in (lambda: Cluster([address]), lambda: Cluster(text), lambda: Cluster(lambda: [address]).addresses()):
+        with pytest.raises(UserError, match="'flight://h:1'") as refused:
+            make()
+        assert "hidden" not in str(refused.value)
+
+
 @pytest.mark.parametrize("target", ["flight://", "flight://nowhere", "flight://host:notaport", "unknown://x", 7])
 def test_what_cannot_be_connected_to(target: object) -> None:
     with pytest.raises(UserError):

@@ -67,7 +67,8 @@ class DrivenJob(ABC):
     def close(self) -> None:
         self._channel.close()
         self._driver.cancel("the reader closed the query")
-        if self._thread is not None:
+        # a forgotten stream is collected on any thread, the driver's own too
+        if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(PATIENCE_SECONDS)
 
     def reports(self) -> list[TaskReport]:

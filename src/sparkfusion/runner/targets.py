@@ -26,10 +26,17 @@ def runner_for(target: object) -> Runner:
     if callable(target):
         return _cluster_runner(Cluster(target))
     raise UserError(
-        f"cannot connect to {target!r}",
+        f"cannot connect to {_shown(target)}",
         hint='connect() runs queries in this process; connect("spark") or connect(spark_session) on Spark; '
         f'connect("flight://host:port") on workers (schemes: {", ".join(known_schemes())})',
     )
+
+
+def _shown(target: object) -> str:
+    """The target for an error, without what is behind `?`: that may be a token."""
+    text = repr(target)
+    place, mark, _ = text.partition("?")
+    return f"{place}?…{text[-1]}" if mark else text
 
 
 def _cluster_runner(cluster: Cluster) -> Runner:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from types import TracebackType
@@ -20,8 +21,9 @@ from sparkfusion.worker.task import TaskReport
 class RunningQuery(Iterator[pa.RecordBatch]):
     """Record batches of a query, in the order they come. Closing it early stops the query; leaving a `with` does too.
 
-    One thread iterates; `cancel` may be called by any. `schema` is the frame's until the first rows come: DataFusion
-    settles types that it coerces between inputs only while it optimizes.
+    One thread iterates; `cancel` and `close` may be called by any. Iteration ends without an error only after the last
+    row: of a query that was stopped before, it raises `QueryCancelledError`. `schema` is the frame's until the first
+    rows come: DataFusion settles types that it coerces between inputs only while it optimizes.
     """
 
     def __init__(self, query: QueryId, schema: pa.Schema, job: RunningJob, head: Head, emit: Subscriber) -> None:
@@ -33,14 +35,13 @@ class RunningQuery(Iterator[pa.RecordBatch]):
         self._skip = head.skip
         self._left = head.fetch
         self._started = time.perf_counter()
+        self._lock = threading.Lock()
+        self._complete = False
         self._over = False
 
     def __next__(self) -> pa.RecordBatch:
         while not self._over:
-            if self._left == 0:
-                self._end()
-                break
-            frame = self._next_frame()
+            frame = self._next_frame() if self._left != 0 else None
             if frame is None:
                 self._end()
                 break
@@ -50,7 +51,9 @@ class RunningQuery(Iterator[pa.RecordBatch]):
                     self.schema = settle_schema(self.schema, batch.schema)
                 self.rows += batch.num_rows
                 return conform(batch, self.schema)
-        raise StopIteration
+        if self._complete:
+            raise StopIteration
+        raise QueryCancelledError("the query was stopped before all its rows were read")
 
     def cancel(self) -> None:
         """Stop the query; whoever iterates gets a `QueryCancelledError`."""
@@ -58,8 +61,7 @@ class RunningQuery(Iterator[pa.RecordBatch]):
 
     def close(self) -> None:
         """Stop the query if it still runs, and remove everything it made. Idempotent."""
-        if not self._over:
-            self._over = True
+        if self._settle(complete=False):
             self._emit(QueryFailed(self.id, "the stream was closed before its end", cancelled=True))
         self._job.close()
 
@@ -91,8 +93,8 @@ class RunningQuery(Iterator[pa.RecordBatch]):
             return self._job.next_frame()
         except BaseException as error:
             cancelled = isinstance(error, QueryCancelledError | KeyboardInterrupt)
-            self._over = True
-            self._emit(QueryFailed(self.id, str(error), cancelled=cancelled))
+            if self._settle(complete=False):
+                self._emit(QueryFailed(self.id, str(error), cancelled=cancelled))
             self._job.close()
             if isinstance(error, SparkfusionError) or not isinstance(error, Exception):
                 raise
@@ -109,9 +111,18 @@ class RunningQuery(Iterator[pa.RecordBatch]):
         return frame
 
     def _end(self) -> None:
-        self._over = True
-        self._job.close()
-        self._emit(QueryFinished(self.id, self.rows, time.perf_counter() - self._started))
+        if self._settle(complete=True):
+            self._job.close()
+            self._emit(QueryFinished(self.id, self.rows, time.perf_counter() - self._started))
+
+    def _settle(self, *, complete: bool) -> bool:
+        """Say how the query ended. True for the first who does: a close may race the last row."""
+        with self._lock:
+            if self._over:
+                return False
+            self._complete = complete
+            self._over = True
+            return True
 
 
 def settle_schema(promised: pa.Schema, seen: pa.Schema) -> pa.Schema:

@@ -50,16 +50,32 @@ class Cluster:
     routing: Routing | None = None
     extensions: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if not callable(self.workers):
+            self.addresses()
+
     def addresses(self) -> tuple[str, ...]:
         """Ask who is there now; each address once, in order."""
         found = self.workers() if callable(self.workers) else self.workers
         if isinstance(found, str):
-            raise UserError(f"workers are a list of addresses, not the text {found!r}")
+            raise UserError(f"workers are a list of addresses, not the text {found.partition('?')[0]!r}")
+        for address in found:
+            _check_plain(address)
         return tuple(dict.fromkeys(address.rstrip("/") for address in found))
 
     def access(self) -> Access:
         token = self.token or os.environ.get(TOKEN_VARIABLE, "").strip()
         return Access(token, self.ca, self.certificate, self.key)
+
+
+def _check_plain(address: str) -> None:
+    """Refuse options in an address, without showing them: addresses are shown in errors and plans."""
+    place, mark, _ = address.partition("?")
+    if mark:
+        raise UserError(
+            f"the address {place!r} of a worker has options behind '?'",
+            hint="give them to the cluster: Cluster([…], token=…, ca=…, certificate=…, key=…)",
+        )
 
 
 def cluster_of(target: str) -> Cluster:

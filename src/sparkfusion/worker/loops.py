@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import ctypes
+import os
 import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -19,13 +21,13 @@ class _Loops:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._free: list[asyncio.AbstractEventLoop] = []
-        self._busy = 0
+        self._busy: set[asyncio.AbstractEventLoop] = set()
         self._left_work = False
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         with self._lock:
             loop = self._free.pop() if self._free else asyncio.new_event_loop()
-            self._busy += 1
+            self._busy.add(loop)
         try:
             return loop.run_until_complete(work)
         except BaseException:
@@ -34,8 +36,9 @@ class _Loops:
         finally:
             _cancel_rest(loop)
             with self._lock:
-                self._free.append(loop)
-                self._busy -= 1
+                if loop in self._busy:  # else it was inherited by a fork since
+                    self._busy.remove(loop)
+                    self._free.append(loop)
 
     def close(self) -> None:
         """At the end of the process."""
@@ -46,9 +49,23 @@ class _Loops:
         for loop in self._free:
             loop.close()
 
+    def leave_to_parent(self) -> None:
+        """In a forked child: begin anew, and never close what was inherited.
+
+        The child's loops wait on the same kernel object as the parent's. Closing one, which its collection does too,
+        takes the parent's wake-up away, and the parent's next query would wait for ever.
+        """
+        for loop in [*self._free, *self._busy]:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(loop))
+        self._lock = threading.Lock()
+        self._free = []
+        self._busy = set()
+        self._left_work = False
+
 
 _loops = _Loops()
 atexit.register(_loops.close)
+os.register_at_fork(after_in_child=_loops.leave_to_parent)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

@@ -28,7 +28,7 @@ from sparkfusion.worker.measure import operator_metrics, sum_operators
 from sparkfusion.worker.session import task_context
 from sparkfusion.worker.task import OperatorMetrics, TaskReport, TaskSpec
 from sparkfusion.worker.unit_rows import row_chunks, unit_directory
-from sparkfusion.worker.units import LOCAL_STORE, Chunk, FeedEnd, FeedInput, file_chunks
+from sparkfusion.worker.units import LOCAL_STORE, Chunk, FeedEnd, FeedInput, file_chunks, unless_cancelled
 
 PrepareContext = Callable[[SessionContext], None]
 
@@ -131,10 +131,11 @@ class _Run:
             self._execute(bind_feed(self._plan, [], LOCAL_STORE), self._sink)
 
     def _chunks(self, units: Iterable[WorkUnit], feed: FeedInput, end: FeedEnd, directory: Path) -> Iterator[Chunk]:
+        wanted = unless_cancelled(units, self._cancel)
         if feed.files:
-            return file_chunks(units, feed)
+            return file_chunks(wanted, feed)
         assert end.reader is not None
-        return row_chunks(units, feed, end.reader, directory)
+        return row_chunks(wanted, feed, end.reader, directory, self._cancel)
 
     def _scan(self, store: str, files: list[UnitFile], feed: FeedInput) -> None:
         try:

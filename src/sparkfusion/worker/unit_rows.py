@@ -20,7 +20,8 @@ from sparkfusion.feed.provider import Reader, ReaderContext
 from sparkfusion.feed.units import FileUnit, WorkUnit
 from sparkfusion.plan.feeds import UnitFile
 from sparkfusion.plan.sources import object_path
-from sparkfusion.worker.units import LOCAL_STORE, Chunk, FeedInput
+from sparkfusion.worker.cancel import CancelToken
+from sparkfusion.worker.units import LOCAL_STORE, Chunk, FeedInput, unless_cancelled
 
 _CHUNK_BYTES = 32 * 1024 * 1024
 _FULL_BATCH_ROWS = 8192
@@ -28,13 +29,18 @@ _SHOWN_UNIT = 120
 _END = object()
 
 
-def row_chunks(units: Iterable[WorkUnit], feed: FeedInput, reader: Reader, directory: Path) -> Iterator[Chunk]:
-    """Rows that the reader makes of units, in Arrow files; a file is removed when the next chunk is asked for."""
+def row_chunks(
+    units: Iterable[WorkUnit], feed: FeedInput, reader: Reader, directory: Path, cancel: CancelToken
+) -> Iterator[Chunk]:
+    """Rows that the reader makes of units, in Arrow files; a file is removed when the next chunk is asked for.
+
+    A cancel ends it at the reader's next batch.
+    """
     schema = feed.arrow_schema()
     context = ReaderContext(feed.table, schema, feed.columns, feed.headers)
     spool = _Spool(directory, schema)
     for unit in units:
-        for batch in _rows(reader, unit, context):
+        for batch in unless_cancelled(_rows(reader, unit, context), cancel):
             spool.add(batch)
             if spool.bytes >= _CHUNK_BYTES:
                 yield from spool.chunk()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -16,9 +18,11 @@ from sparkfusion.feed.units import FileUnit, WorkUnit
 from sparkfusion.plan.feeds import FeedId, UnitFile
 from sparkfusion.plan.sources import object_path
 from sparkfusion.worker.blame import name_table
+from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.literals import encoded_literal
 
 LOCAL_STORE = "file:///"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,14 @@ class FeedEnd:
 
 Chunk = tuple[str, list[UnitFile]]
 """Files to scan at once, all in the object store of that URL."""
+
+
+def unless_cancelled(items: Iterable[T], cancel: CancelToken) -> Iterator[T]:
+    """The items, as long as the task is not cancelled. Looks before each: what is done with one may take long."""
+    for item in items:
+        if cancel.cancelled:
+            raise asyncio.CancelledError
+        yield item
 
 
 def file_chunks(units: Iterable[WorkUnit], feed: FeedInput) -> Iterator[Chunk]:

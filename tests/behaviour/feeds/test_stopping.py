@@ -12,7 +12,7 @@ import pytest
 
 from sparkfusion import FeedContext, QueryCancelledError, ReaderContext, Session, UserError, WorkUnit
 from tests.behaviour.parts import assert_usable
-from tests.behaviour.probes import PATIENCE, PROMPT, Gate
+from tests.behaviour.probes import PATIENCE, PROMPT, Counter, Gate
 from tests.suites.feeds import (
     ALL_RUN_LOCALLY,
     MANY,
@@ -278,6 +278,34 @@ def test_cancel_does_not_wait_for_a_provider_that_blocks(session: Session) -> No
         assert provider.closed == 1
         assert provider.contexts[0].stopped
     wait_until(lambda: provider.ended == 1, "the generator was closed, as soon as it could")
+    assert_usable(session)
+
+
+@pytest.mark.runners("local", "flight", reason="Spark ends the whole process of a task that it stops")
+def test_cancel_stops_a_task_in_the_middle_of_its_grant(session: Session, tmp_path: Path) -> None:
+    """The first unit is held until all others wait, so that the next grant has many of them."""
+    session.config["sparkfusion.feed_units_ahead"] = 100
+    calls = Counter(tmp_path / "calls")
+    path = str(calls.path)
+    with Gate(tmp_path, "first") as first, Gate(tmp_path, "next") as following:
+        hold_first, hold_next = first.hold(), following.hold()
+
+        def read(unit: WorkUnit, context: ReaderContext) -> pa.RecordBatch:
+            Counter(Path(path)).add()
+            (hold_next if unit.payload else hold_first)()
+            return batch_of(unit.payload)
+
+        provider = feed_numbers(session, "f", range(50), tasks=1, reader=read)
+        running = session.sql("select k, sum(v) from f group by k").stream()
+        first.wait_for_arrivals()
+        wait_until(lambda: provider.ended == 1, "all units were found")
+        made = calls.value
+        first.open()
+        following.wait_for_arrivals()
+        running.cancel()
+        running.close()
+        following.open()
+        assert settled(lambda: calls.value) == made + 1
     assert_usable(session)
 
 
