@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from sparkfusion import DataFrame, FeedContext, FileUnit, Session, WorkUnitFeedProvider
 from sparkfusion.observe.events import Subscriber
 from sparkfusion.plan.stage import Distribution
+from sparkfusion.verify.subject import VerifiableFrame
 
 
 class FilesOf(WorkUnitFeedProvider):
@@ -62,6 +63,9 @@ class FedFrame:
     def to_datafusion(self) -> datafusion.DataFrame:
         return self._plain.to_datafusion()
 
+    def only_distributed(self) -> str | None:
+        return self._plain.only_distributed()
+
     def round_trip(self) -> pa.Table:
         return self._plain.round_trip()
 
@@ -83,7 +87,7 @@ class FedSession:
         self._fed = fed
         self.context = plain.context
 
-    def sql(self, query: str, param_values: Mapping[str, Any] | None = None, /) -> FedFrame:
+    def sql(self, query: str, param_values: Mapping[str, Any] | None = None, /) -> VerifiableFrame:
         return FedFrame(self._plain.sql(query, param_values), self._fed.sql(query, param_values))
 
     def subscribe(self, subscriber: Subscriber, /) -> Callable[[], None]:
