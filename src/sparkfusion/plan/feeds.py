@@ -182,6 +182,11 @@ def bind_feed(plan: bytes, files: Sequence[UnitFile], store: str) -> bytes:
     return encode(root)
 
 
+def scans_arrow(plan: bytes) -> bool:
+    """Whether a task's feed is scanned as Arrow files."""
+    return any(kind(node) == "arrow_scan" and feed_of(node) is not None for node in walk(decode(plan)))
+
+
 def row_limit(plan: bytes) -> int | None:
     """How many rows of a task are enough, whatever its units: its root says so."""
     root = decode(plan)

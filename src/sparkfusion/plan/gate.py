@@ -33,6 +33,7 @@ _REFUSED = {
 
 _NODE_LINE = re.compile(r"^\s*[A-Z]\w*(?: [A-Z]\w*)*(?::|$| )")
 _COMPRESSED = re.compile(r"\.(gz|bz2|xz|zst)$")
+_ARROW_STREAM = re.compile(r"^\s*DataSourceExec: .*\bfile_type=arrow_stream\b")
 _LOSSY_WINDOW = (
     (re.compile(r"\bFILTER \(WHERE "), "FILTER on a window function does not survive the wire format"),
     (re.compile(r"IGNORE NULLS"), "IGNORE NULLS on a window function does not survive the wire format"),
@@ -58,6 +59,21 @@ def check_logical(plan_text: str, lossy_tables: Mapping[str, str]) -> None:
         raise NotDistributableError("a scalar subquery may give several rows, which must be an error")
     for table, lost in lossy_tables.items():
         raise NotDistributableError(f"table {table!r}: {lost} does not survive the wire format")
+
+
+def check_arrow_scans(root: PlanNode, plan_text: str) -> None:
+    """Refuse Arrow files in the stream format: every decoded scan takes its files for the file format.
+
+    Args:
+        plan_text: the plan as DataFusion prints it, which is where the format shows.
+    """
+    streams = [line for line in plan_text.splitlines() if _ARROW_STREAM.search(line)]
+    for node in walk(root):
+        if streams and kind(node) == "arrow_scan":
+            first = next((file.path for group in node.arrow_scan.base_conf.file_groups for file in group.files), None)
+            if first is not None and any(f"[[{first}" in line for line in streams):
+                name = first.rpartition("/")[2]
+                raise NotDistributableError(f"{name!r} is Arrow in the stream format, which is lost in the wire format")
 
 
 def check_physical(root: PlanNode) -> None:

@@ -18,12 +18,12 @@ from sparkfusion.errors import PlanTooLargeError, SparkfusionError, UserError, c
 from sparkfusion.feed.declare import FeedDeclaration
 from sparkfusion.plan.distribute import ISOLATION_OPTIONS, distribute
 from sparkfusion.plan.feeds import FeedScan
-from sparkfusion.plan.gate import NotDistributableError, check_logical
+from sparkfusion.plan.gate import NotDistributableError, check_arrow_scans, check_logical
 from sparkfusion.plan.schema import SchemaProbe
 from sparkfusion.plan.sizing import choose_partitions, scan_bytes
 from sparkfusion.plan.stage import Distribution, StageGraph
 from sparkfusion.plan.tables import tables_read
-from sparkfusion.plan.wire import PlanNode, decode
+from sparkfusion.plan.wire import PlanNode, decode, kind, walk
 from sparkfusion.session.config import SessionSettings
 from sparkfusion.session.feeds import FeedTables
 from sparkfusion.session.host_tables import HostTables
@@ -182,6 +182,8 @@ class Planner:
         attempt.feeds = self.feeds.mark(root, tasks_for, attempt.options)
         if attempt.feeds:
             attempt.optimized = planned.optimized_logical_plan()
+        if any(kind(node) == "arrow_scan" for node in walk(root)):
+            check_arrow_scans(root, plan.display_indent())
         return root
 
     def only_distributed(self, frame: datafusion.DataFrame) -> str | None:

@@ -19,9 +19,10 @@ from sparkfusion.exchange.manifest import Manifest
 from sparkfusion.exchange.sink import Sink
 from sparkfusion.feed.feed import WorkUnitFeed
 from sparkfusion.feed.units import WorkUnit
-from sparkfusion.plan.feeds import UnitFile, bind_feed, row_limit
+from sparkfusion.plan.feeds import UnitFile, bind_feed, row_limit, scans_arrow
 from sparkfusion.plan.sources import bind_encoded
 from sparkfusion.worker import loops
+from sparkfusion.worker.arrow_streams import arrow_chunks
 from sparkfusion.worker.blame import is_about_files, name_files, name_table
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.measure import operator_metrics, sum_operators
@@ -132,6 +133,8 @@ class _Run:
 
     def _chunks(self, units: Iterable[WorkUnit], feed: FeedInput, end: FeedEnd, directory: Path) -> Iterator[Chunk]:
         wanted = unless_cancelled(units, self._cancel)
+        if feed.files and scans_arrow(self._plan):
+            return arrow_chunks(wanted, feed, directory, self._cancel)
         if feed.files:
             return file_chunks(wanted, feed)
         assert end.reader is not None

@@ -38,11 +38,11 @@ def row_chunks(
     """
     schema = feed.arrow_schema()
     context = ReaderContext(feed.table, schema, feed.columns, feed.headers)
-    spool = _Spool(directory, schema)
+    spool = Spool(directory, schema)
     for unit in units:
         for batch in unless_cancelled(_rows(reader, unit, context), cancel):
             spool.add(batch)
-            if spool.bytes >= _CHUNK_BYTES:
+            if spool.is_full:
                 yield from spool.chunk()
     yield from spool.chunk()
 
@@ -62,7 +62,7 @@ def unit_directory(spills: str) -> Iterator[Path]:
         owned.close()
 
 
-class _Spool:
+class Spool:
     """Arrow files, filled and then scanned together."""
 
     def __init__(self, directory: Path, schema: pa.Schema) -> None:
@@ -71,13 +71,17 @@ class _Spool:
         self._small: list[pa.RecordBatch] = []
         self._small_rows = 0
         self._files: list[Path] = []
-        self.bytes = 0
+        self._bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self._bytes >= _CHUNK_BYTES
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Batches of a few rows are put together: a million units may give a row each."""
         self._small.append(batch)
         self._small_rows += batch.num_rows
-        self.bytes += batch.nbytes
+        self._bytes += batch.nbytes
         if self._small_rows >= _FULL_BATCH_ROWS:
             self._write()
 
@@ -96,7 +100,7 @@ class _Spool:
             yield LOCAL_STORE, [UnitFile(object_path(str(path)), path.stat().st_size) for path in self._files]
         for path in self._files:
             path.unlink()
-        self._files, self.bytes = [], 0
+        self._files, self._bytes = [], 0
 
 
 def _rows(reader: Reader, unit: WorkUnit, context: ReaderContext) -> Iterator[pa.RecordBatch]:

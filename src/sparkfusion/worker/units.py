@@ -85,7 +85,7 @@ def file_chunks(units: Iterable[WorkUnit], feed: FeedInput) -> Iterator[Chunk]:
 
 
 def _located(unit: FileUnit, feed: FeedInput) -> tuple[str, UnitFile]:
-    values = _partition_values(unit, feed) if feed.partition_columns else ()
+    values = partition_values(unit, feed)
     if is_url(unit.path):
         store, path = split_object(unit.path)
     else:
@@ -101,7 +101,10 @@ def _found_size(path: str, feed: FeedInput) -> int:
         raise name_table(classify(error), feed.table) from error
 
 
-def _partition_values(unit: FileUnit, feed: FeedInput) -> tuple[bytes, ...]:
+def partition_values(unit: FileUnit, feed: FeedInput) -> tuple[bytes, ...]:
+    """The values of a unit's partition columns, as a scan takes them."""
+    if not feed.partition_columns:
+        return ()
     schema = feed.arrow_schema()
     missing = [name for name in feed.partition_columns if name not in unit.partition_values]
     if missing:

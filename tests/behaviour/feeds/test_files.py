@@ -54,6 +54,16 @@ def write_arrow(piece: pa.Table, path: Path) -> None:
         writer.write_table(piece, max_chunksize=2)
 
 
+def write_stream(piece: pa.Table, path: Path) -> None:
+    with pa.ipc.new_stream(str(path), piece.schema) as writer:
+        writer.write_table(piece, max_chunksize=2)
+
+
+def write_either(piece: pa.Table, path: Path) -> None:
+    """Every other file in the stream format."""
+    (write_stream if int(path.stem) % 2 else write_arrow)(piece, path)
+
+
 WRITERS: dict[str, Callable[..., None]] = {
     "parquet": write_parquet,
     "csv": write_csv,
@@ -68,16 +78,23 @@ FORMATS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "csv with semicolons": ("csv", {"delimiter": ";"}, {"delimiter": ";"}),
     "json": ("json", {}, {}),
     "arrow": ("arrow", {}, {}),
+    "arrow streams": ("arrow", {"writer": write_stream}, {}),
+    "arrow files and streams": ("arrow", {"writer": write_either}, {}),
 }
 
 
 def write_files(
-    directory: Path, format: str = "parquet", table: pa.Table = WHOLE, files: int = FILES, **options: Any
+    directory: Path,
+    format: str = "parquet",
+    table: pa.Table = WHOLE,
+    files: int = FILES,
+    writer: Callable[..., None] | None = None,
+    **options: Any,
 ) -> list[Path]:
     paths = []
     for number, piece in enumerate(pieces(table, files)):
         paths.append(directory / f"{number}.{format}")
-        WRITERS[format](piece, paths[-1], **options)
+        (writer or WRITERS[format])(piece, paths[-1], **options)
     return paths
 
 
@@ -134,7 +151,7 @@ def _units(directory: Path) -> Scripted:
 
 @pytest.mark.runners("local", reason=SAME_SCANS)
 @pytest.mark.parametrize("cuts", [1, 3, 50])
-@pytest.mark.parametrize("kind", ["parquet", "csv", "csv without header", "json", "arrow"])
+@pytest.mark.parametrize("kind", ["parquet", "csv", "csv without header", "json", "arrow", "arrow streams"])
 def test_parts_of_a_file_make_the_whole(session: Session, tmp_path: Path, kind: str, cuts: int) -> None:
     """Ranges that cover the file: every row is in one of them, wherever they begin."""
     format, written, read = FORMATS[kind]

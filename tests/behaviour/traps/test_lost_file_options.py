@@ -140,6 +140,38 @@ def test_trap_14_a_dropped_table_takes_its_lost_options_with_it(connected: Conne
     assert_distributed_eq(session, "select a from arrays")
 
 
+@pytest.fixture(scope="module")
+def streams(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("streams")
+    for number in range(3):
+        rows = pa.table({"a": range(number * 30, number * 30 + 30)})
+        with pa.ipc.new_stream(str(directory / f"{number}.arrow"), rows.schema) as writer:
+            writer.write_table(rows)
+    return directory
+
+
+STREAM = "Arrow in the stream format"
+
+
+def test_arrow_streams_run_on_a_single_node(connected: Connected, streams: Path) -> None:
+    session = connected()
+    session.register_arrow("registered", str(streams))
+    session.sql(f"create external table created stored as arrow location '{streams}/'")
+    assert_single_node(session.sql("select a from registered where a > 3"), STREAM)
+    assert_single_node(session.sql("select sum(a) as s from created join facts on a = v"), STREAM)
+    assert_single_node(session.read_arrow(str(streams)), STREAM)
+
+
+def test_arrow_files_are_distributed_beside_a_word_about_streams(connected: Connected, tmp_path: Path) -> None:
+    rows = pa.table({"a": ["file_type=arrow_stream", "b"]})
+    for number in range(3):
+        with pa.ipc.new_file(str(tmp_path / f"{number}.arrow"), rows.schema) as writer:
+            writer.write_table(rows)
+    session = connected()
+    session.register_arrow("files", str(tmp_path))
+    assert_distributed_eq(session, "select a from files where a = 'file_type=arrow_stream'")
+
+
 CARRIED = CsvReadOptions(delimiter="|", quote="'", escape="\\", comment="#", newlines_in_values=True)
 
 
