@@ -102,7 +102,8 @@ _FIRST_WORDS = 300
 _PYTHON_ERROR = re.compile(r"PyErr \{ type: <class '[^']+'>, value: (.*?), traceback: (.*)\}", re.DOTALL)
 _FIRST_CALL = re.compile(r'File \\?"(.+?)\\?", line (\d+), in (.+?)(?:\\n|\n)')
 _RESOURCE_MARKS = ("Resources exhausted", "No space left on device", "Disk quota exceeded", "out of memory")
-_INTERNAL_MARKS = ("Internal error", "This feature is not implemented", "panicked")
+_INTERNAL_MARKS = ("Internal error", "panicked")
+_UNSUPPORTED_MARK = "This feature is not implemented"
 _EXTERNAL_MARKS = ("Object Store error", "IoError", "IO error", "Io error", "Connection refused", "timed out")
 _USER_MARKS = ("not found", "NotFound", "No such file", "Permission denied", "Parquet error", "UDF")
 
@@ -116,6 +117,8 @@ def classify(error: BaseException, where: TaskKey | None = None) -> SparkfusionE
     'user'
     >>> classify(OSError(28, "No space left on device")).kind
     'resource'
+    >>> classify(Exception("DataFusion error: This feature is not implemented: DISTRIBUTE BY")).kind
+    'user'
     """
     if isinstance(error, SparkfusionError):
         if error.where is None:
@@ -126,6 +129,8 @@ def classify(error: BaseException, where: TaskKey | None = None) -> SparkfusionE
     found.__cause__ = error
     if isinstance(found, ResourceError) and "Resources exhausted" in text:
         found.hint = "raise sparkfusion.task_memory_bytes, or lower sparkfusion.bytes_per_partition for smaller tasks"
+    elif isinstance(found, UserError) and _UNSUPPORTED_MARK in text:
+        found.hint = "DataFusion does not support this yet: write the query in another way"
     return found
 
 

@@ -136,6 +136,13 @@ def test_wrong_sql_names_what_is_wrong(session: Session, query: str, named: str)
 
 
 @pytest.mark.runners("local", reason=SAID)
+def test_what_datafusion_does_not_support_is_the_users_error(session: Session) -> None:
+    with pytest.raises(UserError, match="(?s)DISTINCT.*DataFusion does not support this yet"):
+        session.sql("select approx_median(k), approx_median(distinct k) from (values (1), (2)) as t(k)").collect()
+    assert_usable(session)
+
+
+@pytest.mark.runners("local", reason=SAID)
 @pytest.mark.parametrize("name", ["nowhere", "no_schema.nowhere", "no_catalog.no_schema.nowhere"])
 def test_unknown_table_by_name(session: Session, name: str) -> None:
     with pytest.raises(UserError) as caught:
