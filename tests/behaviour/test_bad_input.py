@@ -137,7 +137,7 @@ def test_wrong_sql_names_what_is_wrong(session: Session, query: str, named: str)
 
 @pytest.mark.runners("local", reason=SAID)
 def test_what_datafusion_does_not_support_is_the_users_error(session: Session) -> None:
-    with pytest.raises(UserError, match="(?s)DISTINCT.*DataFusion does not support this yet"):
+    with pytest.raises(UserError, match=r"(?s)DISTINCT.*DataFusion does not support this yet"):
         session.sql("select approx_median(k), approx_median(distinct k) from (values (1), (2)) as t(k)").collect()
     assert_usable(session)
 
