@@ -105,6 +105,14 @@ def test_rows_are_those_of_collect(shared: Session, query: str) -> None:
     assert rows_of(out.toArrow()) == rows_of(frame.collect())
 
 
+def test_functions_of_spark_are_known(session: Session) -> None:
+    session.enable_spark_functions()
+    frame = session.sql("select hex(k) as h, count(concat('a', nullif(v, 1))) as n from t group by 1")
+    out = frame.to_spark()
+    assert is_lazy(out)
+    assert rows_of(out.toArrow()) == rows_of(frame.collect())
+
+
 def test_joins_that_shuffle(without_broadcast: Session) -> None:
     frame = without_broadcast.sql(
         "select a.v, b.v as w, m from t a join t b on a.v = b.v + 1 left join mem on a.k = mem.k"

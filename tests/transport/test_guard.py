@@ -22,6 +22,7 @@ from sparkfusion.transport.base import TaskOrder
 from sparkfusion.transport.guard import Guard, Limits
 from sparkfusion.transport.message import ProtocolError
 from sparkfusion.worker.copy import CopyOrder
+from sparkfusion.worker.session import SPARK_FUNCTIONS, task_context
 from sparkfusion.worker.task import TaskInput
 from tests.transport.conftest import StartWorker
 from tests.transport.plans import order_of_sql, spec_of
@@ -193,6 +194,21 @@ def test_a_strict_worker_runs_no_function_of_a_query(start_worker: StartWorker, 
         with pytest.raises(UserError, match="does not take Python functions") as refused:
             session.sql("select same(x) as y from t where x > 0").to_pylist()
         assert "--trust-python" in str(refused.value)
+
+
+def test_a_strict_worker_knows_the_functions_of_spark(start_worker: StartWorker, data: Path) -> None:
+    """They are compiled code of DataFusion's, which every worker has."""
+    with sparkfusion.connect(url_of([start_worker()]), config={"sparkfusion.bytes_per_partition": 1}) as session:
+        session.register_parquet("t", str(data / "allowed" / "t.parquet"))
+        session.enable_spark_functions()
+        frame = session.sql("select hex(x) as h, concat('a', nullif(x, 1)) as c from t where x > 0")
+        assert frame.distribution().distributed
+        assert frame.to_pylist() == [{"h": "1", "c": None}]
+
+
+def test_a_function_that_spark_does_not_have_is_an_error_with_its_name() -> None:
+    with pytest.raises(UserError, match="'no_such_function'"):
+        task_context({SPARK_FUNCTIONS: "concat,no_such_function"}, memory_limit=1 << 20)
 
 
 def test_a_worker_with_roots_reads_below_them_only(start_worker: StartWorker, data: Path) -> None:

@@ -7,6 +7,7 @@ import re
 from datafusion import SessionContext
 from datafusion.plan import ExecutionPlan
 
+from sparkfusion.plan.functions import register_spark_functions
 from sparkfusion.plan.stage import ExchangeKind, StageGraph
 
 _EXCHANGE_LINE = re.compile(r"DataSourceExec: .*?sparkfusion-exchange/(\d+)/.*")
@@ -16,7 +17,9 @@ _FILE_GROUPS = re.compile(r"file_groups=\{(\d+) groups?: \[.*?\]\}")
 
 def operator_lines(plan: bytes, graph: StageGraph) -> list[str]:
     """The plan's operators, one a line, indented by two spaces a level."""
-    text = ExecutionPlan.from_bytes(SessionContext(), plan).display_indent()
+    context = SessionContext()
+    register_spark_functions(context, graph.spark_functions)
+    text = ExecutionPlan.from_bytes(context, plan).display_indent()
     return [_readable(line, graph) for line in text.splitlines() if line.strip()]
 
 

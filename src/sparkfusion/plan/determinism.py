@@ -7,7 +7,7 @@ from sparkfusion.plan.sources import exchange_of
 from sparkfusion.plan.wire import PlanNode, body, children, encode, file_scan_conf, kind, partition_count, walk
 from sparkfusion.plan.wire.tree import FILE_SCANS
 
-_VOLATILE_MARKS = (b"\x0a\x06random", b"\x0a\x04uuid", b"\x8c\x08volatile")
+_VOLATILE_MARKS = (b"\x0a\x06random", b"\x0a\x04uuid", b"\x0a\x07shuffle", b"\x8c\x08volatile")
 _REPEATABLE = FILE_SCANS | {
     "projection",
     "filter",

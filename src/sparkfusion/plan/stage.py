@@ -71,11 +71,15 @@ class Head:
 
 @dataclass(frozen=True)
 class StageGraph:
-    """Stages in an order in which every producer comes before its consumers, and the head above them."""
+    """Stages in an order in which every producer comes before its consumers, and the head above them.
+
+    `spark_functions` are the names that mean Spark's functions in these plans, and not DataFusion's.
+    """
 
     stages: tuple[Stage, ...]
     exchanges: tuple[Exchange, ...]
     head: Head
+    spark_functions: tuple[str, ...] = ()
 
     @cached_property
     def _stage_by_id(self) -> dict[StageId, Stage]:

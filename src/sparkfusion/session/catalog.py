@@ -117,6 +117,7 @@ class CatalogMethods:
     catalog = _pass_on("catalog")
     register_udaf = _pass_on("register_udaf")
     register_udwf = _pass_on("register_udwf")
+    enable_spark_functions = _pass_on("enable_spark_functions")
     deregister_udf = _pass_on("deregister_udf")
     deregister_udaf = _pass_on("deregister_udaf")
     deregister_udwf = _pass_on("deregister_udwf")

@@ -6,7 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import datafusion
@@ -18,6 +18,7 @@ from sparkfusion.errors import PlanTooLargeError, SparkfusionError, UserError, c
 from sparkfusion.feed.declare import FeedDeclaration
 from sparkfusion.plan.distribute import ISOLATION_OPTIONS, distribute
 from sparkfusion.plan.feeds import FeedScan
+from sparkfusion.plan.functions import register_spark_functions, spark_functions
 from sparkfusion.plan.gate import NotDistributableError, check_arrow_scans, check_logical
 from sparkfusion.plan.schema import SchemaProbe
 from sparkfusion.plan.sizing import choose_partitions, scan_bytes
@@ -29,7 +30,7 @@ from sparkfusion.session.feeds import FeedTables
 from sparkfusion.session.host_tables import HostTables
 from sparkfusion.session.lossy import LossyTables
 from sparkfusion.session.spool import TableSpool
-from sparkfusion.worker.session import session_config
+from sparkfusion.worker.session import SPARK_FUNCTIONS, session_config
 
 _TIME_ZONE = "datafusion.execution.time_zone"
 _TARGET = "datafusion.execution.target_partitions"
@@ -75,7 +76,7 @@ class Planner:
         self._tasks_see_files = tasks_see_files
         self._lock = threading.Lock()
         self._spool = TableSpool()
-        self._probe: SchemaProbe | None = None
+        self._probes: dict[tuple[str, ...], SchemaProbe] = {}
         self.lossy_tables = LossyTables()
         self.host_tables = HostTables()
         self.feeds = FeedTables()
@@ -88,8 +89,7 @@ class Planner:
     def output_schema(self, graph: StageGraph) -> pa.Schema:
         """The schema of the last stage's rows; DataFusion settles coerced types only while it optimizes."""
         with self._lock:
-            assert self._probe is not None
-            return self._probe.describe(decode(graph.stages[-1].plan)).arrow
+            return self._probe_for(graph.spark_functions).describe(decode(graph.stages[-1].plan)).arrow
 
     def plan(self, frame: datafusion.DataFrame, *, with_rows: bool = False) -> Planned:
         """Decide how a query runs. Raises for queries that are wrong, never for those that cannot be distributed.
@@ -138,15 +138,15 @@ class Planner:
         started = time.perf_counter()
         if not attempt.with_rows and self._tasks_see_files():
             self._spool.spool(root, settings.integer("memory_table_bytes"), settings.directory())
-        if self._probe is None:
-            self._probe = SchemaProbe(SessionContext(session_config(ISOLATION_OPTIONS)))
-        self._prepare(self._probe.context)  # a scan is not even decoded without its object store
+        assert attempt.planned is not None
+        functions = spark_functions(attempt.planned)
+        attempt.options[SPARK_FUNCTIONS] = ",".join(functions)
+        probe = self._probe_for(functions)
         broadcast = settings.integer("broadcast_bytes")
         small = self.feeds.small(attempt.feeds, broadcast, broadcast // _BYTES_PER_ROW)
-        graph = distribute(root, self._probe, small)
+        graph = replace(distribute(root, probe, small), spark_functions=functions)
         if attempt.feeds:
-            assert attempt.optimized is not None
-            attempt.declared = self.feeds.declare(attempt.feeds, attempt.optimized)
+            attempt.declared = self.feeds.declare(attempt.feeds, attempt.planned.optimized_logical_plan())
         if graph.head.plan is not None and tables_read(decode(graph.head.plan)):
             raise NotDistributableError("a table of the host would be read in this process")
         _check_plan_size(graph, settings.integer("max_plan_bytes"), list(tables))
@@ -180,11 +180,19 @@ class Planner:
         per_task = attempt.settings.integer("bytes_per_partition")
         tasks_for = partial(choose_partitions, bytes_per_partition=per_task, upper_bound=attempt.slots)
         attempt.feeds = self.feeds.mark(root, tasks_for, attempt.options)
-        if attempt.feeds:
-            attempt.optimized = planned.optimized_logical_plan()
+        attempt.planned = planned
         if any(kind(node) == "arrow_scan" for node in walk(root)):
             check_arrow_scans(root, plan.display_indent())
         return root
+
+    def _probe_for(self, functions: tuple[str, ...]) -> SchemaProbe:
+        """A probe that knows these functions of Spark's. A scan is not even decoded without its object store."""
+        if functions not in self._probes:
+            context = SessionContext(session_config(ISOLATION_OPTIONS))
+            register_spark_functions(context, functions)
+            self._probes[functions] = SchemaProbe(context)
+        self._prepare(self._probes[functions].context)
+        return self._probes[functions]
 
     def only_distributed(self, frame: datafusion.DataFrame) -> str | None:
         """Why no single node can answer a query, in words; None if one can."""
@@ -223,7 +231,7 @@ class _Attempt:
         self.reads_host_tables = False
         self.slots = 2
         self.feeds: tuple[FeedScan, ...] = ()
-        self.optimized: datafusion.LogicalPlan | None = None
+        self.planned: datafusion.DataFrame | None = None
         self.declared: tuple[FeedDeclaration, ...] = ()
 
 

@@ -12,8 +12,9 @@ from sparkfusion.verify.compare import compare_tables
 from sparkfusion.verify.limits import inner_limits, limit_choice, outermost_limit
 from sparkfusion.verify.options import CompareOptions
 
-_VOLATILE = re.compile(r"\b(random|uuid|now|current_timestamp|current_date|current_time|today)\(\)")
-_ORDER_SENSITIVE = re.compile(r"\b(first_value|last_value|nth_value|array_agg|string_agg)\(")
+_VOLATILE = re.compile(r"\b(?:(?:random|uuid|now|current_timestamp|current_date|current_time|today)\(\)|shuffle\()")
+_ORDER_SENSITIVE = re.compile(r"\b(first_value|last_value|nth_value|array_agg|string_agg|collect_list|collect_set)\(")
+_LISTS = frozenset({"array_agg", "collect_list", "collect_set"})
 _ORDERED = re.compile(r"\s*(FILTER \(.*?\)\s*)?((IGNORE|RESPECT) NULLS\s*)?(PARTITION BY \[.*?\]\s*)?ORDER BY \[")
 _LITERAL = re.compile(r'Utf8(View)?\("(?:[^"\\]|\\.)*"\)')
 _LIMIT_LINE = re.compile(r"^\s*Limit: ", re.MULTILINE)
@@ -34,7 +35,7 @@ def reason_in_plan(plan: LogicalPlan, context: SessionContext, options: CompareO
     text = _LITERAL.sub("", plan.display_indent())
     volatile = _VOLATILE.search(text)
     if volatile is not None:
-        return f"{volatile.group(0)} gives other values on every run"
+        return f"{volatile.group(0).rstrip('(')} gives other values on every run"
     sensitive = _unordered_aggregate(text, options)
     if sensitive is not None:
         return sensitive
@@ -44,10 +45,10 @@ def reason_in_plan(plan: LogicalPlan, context: SessionContext, options: CompareO
 def _unordered_aggregate(text: str, options: CompareOptions) -> str | None:
     for found in _ORDER_SENSITIVE.finditer(text):
         name = found.group(1)
-        if name == "array_agg" and options.unordered_lists:
+        if name in _LISTS and options.unordered_lists:
             continue
         if not _ORDERED.match(text, _closing(text, found.end())):
-            hint = "; compare with unordered_lists=True" if name == "array_agg" else ""
+            hint = "; compare with unordered_lists=True" if name in _LISTS else ""
             return f"{name} without ORDER BY depends on the order in which rows arrive{hint}"
     return None
 

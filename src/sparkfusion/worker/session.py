@@ -7,11 +7,16 @@ from functools import lru_cache
 
 from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 
+from sparkfusion.errors import UserError
+from sparkfusion.plan.functions import register_spark_functions
+
 RUNTIME_PREFIX = "datafusion.runtime."
+SPARK_FUNCTIONS = "sparkfusion.spark_functions"
+"""An option of tasks only: the names, with commas, that mean Spark's functions in their plan."""
 
 
 def session_config(options: Mapping[str, str]) -> SessionConfig:
-    """A configuration with these options. Options of the runtime environment are not part of it."""
+    """A configuration with these options. Options of the runtime environment and of ours are not part of it."""
     return _session_config(tuple(options.items()))
 
 
@@ -20,7 +25,7 @@ def _session_config(options: tuple[tuple[str, str], ...]) -> SessionConfig:
     """Setting every option takes half a millisecond, and all tasks of a query have the same; a context copies it."""
     config = SessionConfig()
     for name, value in options:
-        if not name.startswith(RUNTIME_PREFIX):
+        if not name.startswith(RUNTIME_PREFIX) and name != SPARK_FUNCTIONS:
             config = config.set(name, value)
     return config
 
@@ -39,4 +44,13 @@ def task_context(
     else:
         runtime = runtime.with_disk_manager_os()
     context = SessionContext(session_config(options), runtime)
+    _add_functions(context, options)
     return context if trust_python else context.with_python_udf_inlining(enabled=False)
+
+
+def _add_functions(context: SessionContext, options: Mapping[str, str]) -> None:
+    names = options.get(SPARK_FUNCTIONS, "")
+    try:
+        register_spark_functions(context, names.split(",") if names else ())
+    except KeyError as error:
+        raise UserError(f"the task calls functions of Spark's that are not known here: {error.args[0]}") from None

@@ -13,6 +13,7 @@ from sparkfusion.verify.options import CompareOptions
 @pytest.fixture
 def context() -> datafusion.SessionContext:
     context = datafusion.SessionContext()
+    context.enable_spark_functions()
     batches = [pa.record_batch({"k": [1, 1, 2], "v": ["a", "b", "c"]}), pa.record_batch({"k": [1, 2], "v": ["d", "e"]})]
     context.register_record_batches("t", [[batch] for batch in batches])
     return context
@@ -34,6 +35,8 @@ def reason(context: datafusion.SessionContext, sql: str, *, unordered_lists: boo
         ("select first_value(v) from t", "first_value"),
         ("select string_agg(v, ',') from t", "string_agg"),
         ("select last_value(v) over (partition by k) from t", "last_value"),
+        ("select collect_list(v) from t", "unordered_lists=True"),
+        ("select shuffle(make_array(1, 2)) from t", "shuffle"),
     ],
 )
 def test_functions_that_leave_the_answer_open(context: datafusion.SessionContext, sql: str, words: str) -> None:

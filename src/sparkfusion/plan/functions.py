@@ -1,0 +1,115 @@
+"""Which functions a plan calls, behind their names: encoded plans have only the names of compiled functions (D12).
+
+`concat` is a function of DataFusion's and another one of Spark's (`datafusion.functions.spark`, or any query after
+`enable_spark_functions`). Tasks know DataFusion's own functions; those of Spark's that a plan calls are registered in
+them by name. A function that tasks would not find, or take for another one, is a reason not to distribute.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import datafusion
+from datafusion import SessionContext
+
+from sparkfusion.plan.gate import NotDistributableError
+
+_FUNCTION = re.compile(r'\b(?:Scalar|Aggregate|Window)UDF \{ inner: (\w+)(?: \{ name: "([^"\\]*)")?')
+_PYTHON = "PythonFunction"  # these travel whole, inside the plan
+_SUBQUERY = "<subquery>"  # all that is shown of one
+
+
+class _Catalogue(NamedTuple):
+    """The functions of a context.
+
+    Attributes:
+        called: every name a function can be called by, aliases too, and its name in encoded plans.
+        made_by: for each implementation, the names that it has in encoded plans: several implement a family.
+        aggregates: the names of those that are aggregates.
+    """
+
+    context: SessionContext
+    called: dict[str, str]
+    made_by: dict[str, set[str]]
+    aggregates: frozenset[str]
+
+
+def spark_functions(frame: datafusion.DataFrame) -> tuple[str, ...]:
+    """The functions of Spark's that a query calls, by the names that they have in its encoded plan.
+
+    Raises `NotDistributableError` if a function would be another one in a task, or none. Only DataFusion's own
+    description of a plan tells functions of the same name apart (0.6 ms for a query of TPC-H).
+    """
+    text = repr(frame.logical_plan())
+    if _SUBQUERY in text:
+        return _of_spark(repr(frame.optimized_logical_plan()))
+    found = _of_spark(text)
+    return _of_spark(repr(frame.optimized_logical_plan())) if found else found  # the optimizer may bring functions
+
+
+def register_spark_functions(context: SessionContext, names: Iterable[str]) -> None:
+    """Let these names mean Spark's functions in a context. Raises KeyError for one that Spark does not have."""
+    spark = _spark()
+    for name in names:
+        if name in spark.aggregates:
+            context.register_udaf(spark.context.udaf(name))
+        else:
+            context.register_udf(spark.context.udf(name))
+
+
+def _of_spark(text: str) -> tuple[str, ...]:
+    if _SUBQUERY in text:
+        raise NotDistributableError("a subquery is left in the plan, so the functions it calls cannot be told")
+    own, spark = _own(), _spark()
+    called = dict(_FUNCTION.findall(text))
+    for implementation, name in called.items():
+        known = implementation in own.made_by or implementation in spark.made_by
+        if not known and not implementation.startswith(_PYTHON):
+            raise NotDistributableError(
+                f"function {name or implementation!r} is compiled code of an extension, which tasks do not have"
+            )
+    wanted = {name for each in called for name in spark.made_by.get(each, ())}
+    taken = {alias for alias, name in spark.called.items() if name in wanted}
+    for name in sorted(name for each in called for name in own.made_by.get(each, ())):
+        if name in taken:
+            raise NotDistributableError(
+                f"the query calls DataFusion's {name!r} and Spark's, which have one name in the wire format"
+            )
+    return tuple(sorted(wanted))
+
+
+@lru_cache(maxsize=1)
+def _own() -> _Catalogue:
+    return _catalogue(SessionContext(), {})
+
+
+@lru_cache(maxsize=1)
+def _spark() -> _Catalogue:
+    """Only what is Spark's: a context that has them has DataFusion's other functions too."""
+    context = SessionContext()
+    context.enable_spark_functions()
+    return _catalogue(context, _own().made_by)
+
+
+def _catalogue(context: SessionContext, without: Iterable[str]) -> _Catalogue:
+    called: dict[str, str] = {}
+    made_by: dict[str, set[str]] = {}
+    for alias, function in _functions(context):
+        shown = _FUNCTION.search(repr(function().alias("shown").to_variant()))
+        assert shown is not None
+        if shown[1] not in without:
+            called[alias] = function.name
+            made_by.setdefault(shown[1], set()).add(function.name)
+    return _Catalogue(context, called, made_by, frozenset(called.values()) & frozenset(context.udafs()))
+
+
+def _functions(context: SessionContext) -> Iterator[tuple[str, Any]]:
+    for name in context.udfs():
+        yield name, context.udf(name)
+    for name in context.udafs():
+        yield name, context.udaf(name)
+    for name in context.udwfs():
+        yield name, context.udwf(name)
