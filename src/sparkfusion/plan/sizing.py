@@ -5,19 +5,32 @@ from __future__ import annotations
 from sparkfusion.plan.wire import PlanNode, decode, file_scan_conf, kind, walk
 from sparkfusion.plan.wire import wire_pb2 as pb
 
+_IN_MEMORY_DISCOUNT = 8
 _PYTHON_FUNCTION = b"DFPYUD"  # what marks a Python function, aggregate or window in an encoded plan
 
 
 def scan_bytes(root: PlanNode) -> int:
-    """Bytes of all files and in-memory rows that the plan's leaves read."""
+    """Bytes of all files and in-memory rows that the plan's leaves read, the latter by their weight."""
     total = 0
     for node in walk(root):
         conf = file_scan_conf(node)
         if conf is not None:
             total += sum(_file_bytes(file) for group in conf.file_groups for file in group.files)
         elif kind(node) == "memory_scan":
-            total += sum(len(rows) for rows in node.memory_scan.partitions)
+            total += in_memory_weight(sum(len(rows) for rows in node.memory_scan.partitions))
     return total
+
+
+def in_memory_weight(held: int) -> int:
+    """What so many bytes of rows in memory count for, beside bytes of files.
+
+    They need no reading, unpacking or decoding where they are, and have to be written out for tasks: a GROUP BY over
+    190 MB takes 0.05 s there, 0.3 s and more in tasks.
+
+    >>> in_memory_weight(80), in_memory_weight(1), in_memory_weight(0)
+    (10, 1, 0)
+    """
+    return -(-held // _IN_MEMORY_DISCOUNT)
 
 
 def is_light(plan: bytes) -> bool:

@@ -12,6 +12,7 @@ from functools import partial
 import datafusion
 import pyarrow as pa
 from datafusion import SessionContext
+from datafusion.plan import ExecutionPlan
 
 from sparkfusion import config
 from sparkfusion.errors import PlanTooLargeError, SparkfusionError, UserError, classify, first_words
@@ -21,14 +22,16 @@ from sparkfusion.plan.feeds import FeedScan
 from sparkfusion.plan.functions import register_spark_functions, spark_functions
 from sparkfusion.plan.gate import NotDistributableError, check_arrow_scans, check_logical
 from sparkfusion.plan.schema import SchemaProbe
-from sparkfusion.plan.sizing import choose_partitions, scan_bytes
+from sparkfusion.plan.sizing import choose_partitions, in_memory_weight, scan_bytes
 from sparkfusion.plan.stage import Distribution, StageGraph
 from sparkfusion.plan.tables import tables_read
 from sparkfusion.plan.wire import PlanNode, decode, kind, walk
+from sparkfusion.plan.wire.build import union
 from sparkfusion.session.config import SessionSettings
 from sparkfusion.session.feeds import FeedTables
 from sparkfusion.session.host_tables import HostTables
 from sparkfusion.session.lossy import LossyTables
+from sparkfusion.session.memory_rows import SHOW_SIZES, leaves, memory_bytes
 from sparkfusion.session.spool import TableSpool
 from sparkfusion.worker.session import SPARK_FUNCTIONS, session_config
 
@@ -121,20 +124,10 @@ class Planner:
         upper = int(attempt.options[_TARGET]) or config.available_cores()
         attempt.slots = max(2, upper)
         try:
-            root = self._physical(logical, attempt, upper)
+            root = self._choose(logical, attempt, upper)
         except SparkfusionError as error:
             error.hint = error.hint or (f"the query reads {', '.join(tables)}" if tables else None)
             raise
-        scanned = scan_bytes(root)
-        wanted = choose_partitions(scanned, settings.integer("bytes_per_partition"), upper)
-        if self.feeds.any_unsized(attempt.feeds):
-            wanted = upper
-        if attempt.reads_host_tables or attempt.feeds:
-            wanted = max(2, wanted)
-        elif wanted == 1:
-            raise NotDistributableError(_too_small(scanned, upper))
-        if wanted != upper:
-            root = self._physical(logical, attempt, wanted)
         started = time.perf_counter()
         if not attempt.with_rows and self._tasks_see_files():
             self._spool.spool(root, settings.integer("memory_table_bytes"), settings.directory())
@@ -153,14 +146,37 @@ class Planner:
         attempt.cut_seconds = time.perf_counter() - started
         return graph
 
-    def _physical(self, logical: datafusion.LogicalPlan, attempt: _Attempt, partitions: int) -> PlanNode:
+    def _choose(self, logical: datafusion.LogicalPlan, attempt: _Attempt, upper: int) -> PlanNode:
+        """The query's plan, for as many partitions as it is worth."""
+        physical = self._physical(logical, attempt, upper)
+        sizes = [(leaf, memory_bytes(leaf)) for leaf in leaves(physical.plan)]
+        held = sum(size for _, size in sizes if size is not None)
+        if held <= attempt.settings.integer("memory_table_bytes"):
+            root, held = self._encode(physical, attempt), 0
+        else:  # encoding the whole plan would copy those rows
+            files = (_encoded(leaf, physical.context) for leaf, size in sizes if size is None)
+            root = union(map(decode, files))
+            self._mark(root, attempt)
+        scanned = scan_bytes(root) + in_memory_weight(held)
+        wanted = choose_partitions(scanned, attempt.settings.integer("bytes_per_partition"), upper)
+        if self.feeds.any_unsized(attempt.feeds):
+            wanted = upper
+        if attempt.reads_host_tables or attempt.feeds:
+            wanted = max(2, wanted)
+        elif wanted == 1:
+            raise NotDistributableError(_too_small(scanned, upper))
+        if wanted != upper:
+            physical = self._physical(logical, attempt, wanted)
+        return root if wanted == upper and not held else self._encode(physical, attempt)
+
+    def _physical(self, logical: datafusion.LogicalPlan, attempt: _Attempt, partitions: int) -> _Physical:
         """DataFusion's physical plan of the query for so many partitions."""
         attempt.options = attempt.base_options | _size_options(attempt) | ISOLATION_OPTIONS | {_TARGET: str(partitions)}
-        context = SessionContext(session_config(attempt.options))
+        context = SessionContext(session_config(attempt.options | SHOW_SIZES))
         self._prepare(context)
         try:
             planned = context.create_dataframe_from_logical_plan(logical)
-            plan = planned.execution_plan()
+            return _Physical(context, planned, planned.execution_plan())
         except SystemError as error:
             if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
                 raise KeyboardInterrupt from None
@@ -169,21 +185,23 @@ class Planner:
             raise
         except BaseException as error:  # native code panics with a BaseException
             raise classify(error) from error
-        try:
-            attempt.encoded = plan.to_bytes(context)
-        except Exception as error:
-            raise NotDistributableError(_why_not_encoded(error)) from None
+
+    def _encode(self, physical: _Physical, attempt: _Attempt) -> PlanNode:
+        attempt.encoded = _encoded(physical.plan, physical.context)
         if attempt.options.get(_TIME_ZONE) and b"to_timestamp" in attempt.encoded:
             raise NotDistributableError("to_timestamp loses the session's time zone in the wire format")
         root = decode(attempt.encoded)
+        self._mark(root, attempt)
+        attempt.planned = physical.frame
+        if any(kind(node) == "arrow_scan" for node in walk(root)):
+            check_arrow_scans(root, physical.plan.display_indent())
+        return root
+
+    def _mark(self, root: PlanNode, attempt: _Attempt) -> None:
         attempt.reads_host_tables = self.host_tables.mark(root)
         per_task = attempt.settings.integer("bytes_per_partition")
         tasks_for = partial(choose_partitions, bytes_per_partition=per_task, upper_bound=attempt.slots)
         attempt.feeds = self.feeds.mark(root, tasks_for, attempt.options)
-        attempt.planned = planned
-        if any(kind(node) == "arrow_scan" for node in walk(root)):
-            check_arrow_scans(root, plan.display_indent())
-        return root
 
     def _probe_for(self, functions: tuple[str, ...]) -> SchemaProbe:
         """A probe that knows these functions of Spark's. A scan is not even decoded without its object store."""
@@ -218,6 +236,15 @@ class Planner:
             )
 
 
+@dataclass(frozen=True)
+class _Physical:
+    """A plan that is not encoded yet, and where it was made."""
+
+    context: SessionContext
+    frame: datafusion.DataFrame
+    plan: ExecutionPlan
+
+
 class _Attempt:
     """What one call of `plan` gathers on its way."""
 
@@ -244,6 +271,13 @@ def _size_options(attempt: _Attempt) -> dict[str, str]:
         _BROADCAST: str(max(int(options[_BROADCAST]), broadcast)),
         _BROADCAST_ROWS: str(max(int(options[_BROADCAST_ROWS]), broadcast // _BYTES_PER_ROW)),
     }
+
+
+def _encoded(plan: ExecutionPlan, context: SessionContext) -> bytes:
+    try:
+        return plan.to_bytes(context)
+    except Exception as error:
+        raise NotDistributableError(_why_not_encoded(error)) from None
 
 
 def _why_not_encoded(error: Exception) -> str:
