@@ -152,9 +152,3 @@ def test_explain_analyze_statement_runs_the_query(session: Session) -> None:
     (shown,) = session.sql(f"explain analyze {QUERY}").to_pydict()["plan"]
     assert "skew" in shown
     assert events
-
-
-@pytest.mark.parametrize("statement", ["explain verbose", "explain format tree", "explain format indent"])
-def test_other_explains_are_datafusions(session: Session, statement: str) -> None:
-    frame = session.sql(f"{statement} {QUERY}")
-    assert frame.collect() == frame.to_datafusion().to_arrow_table()

@@ -7,18 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-# What may hold a semicolon. An unterminated one runs to the end: DataFusion's own message is better than ours.
-_TOKEN = re.compile(
-    r"""
-      (?P<line_comment> --[^\n]* )
-    | (?P<comment> /\* )
-    | (?P<quoted> '(?:[^']|'')*(?:'|\Z) | "(?:[^"]|"")*(?:"|\Z) | `[^`]*(?:`|\Z) )
-    | (?P<dollar> \$(?P<tag>[A-Za-z_]\w*)?\$ )
-    | (?P<end> ; )
-    """,
-    re.VERBOSE,
-)
-_COMMENT_EDGE = re.compile(r"/\*|\*/")
+from sparkfusion.session.sql_text import mask
+
+_STATEMENT = re.compile(r"[^;]+")
 
 
 @dataclass(frozen=True)
@@ -35,27 +26,12 @@ def split(script: str) -> list[Statement]:
     >>> [statement.sql for statement in split("select ';' -- one; two\\n; select 2")]
     ["select ';' -- one; two", 'select 2']
     """
-    found: list[Statement] = []
-    start: int | None = None  # of the statement, once something other than space and comments was seen
-    position = 0
-    while token := _TOKEN.search(script, position):
-        if start is None:
-            start = _first_text(script, position, token.start())
-        position = token.end()
-        if token["end"]:
-            if start is not None:
-                found.append(_statement(script, start, token.start()))
-            start = None
-        elif token["comment"]:
-            position = _end_of_comment(script, position)
-        elif token["quoted"] or token["dollar"]:
-            start = token.start() if start is None else start
-            if token["dollar"]:
-                position = _end_of_dollar_quote(script, position, token["dollar"])
-    if start is None:
-        start = _first_text(script, position, len(script))
-    if start is not None:
-        found.append(_statement(script, start, len(script)))
+    found = []
+    for part in _STATEMENT.finditer(mask(script)):
+        code = part.group().lstrip()
+        if code:
+            start = part.end() - len(code)
+            found.append(Statement(script[start : part.end()].rstrip(), script.count("\n", 0, start) + 1))
     return found
 
 
@@ -68,26 +44,3 @@ def located(current: Statement, statements: list[Statement]) -> Iterator[None]:
         if len(statements) > 1:
             error.add_note(f"in the statement that begins at line {current.line}")
         raise
-
-
-def _statement(script: str, start: int, end: int) -> Statement:
-    return Statement(script[start:end].rstrip(), script.count("\n", 0, start) + 1)
-
-
-def _first_text(script: str, start: int, end: int) -> int | None:
-    text = script[start:end].lstrip()
-    return end - len(text) if text else None
-
-
-def _end_of_dollar_quote(script: str, position: int, mark: str) -> int:
-    closing = script.find(mark, position)
-    return len(script) if closing < 0 else closing + len(mark)
-
-
-def _end_of_comment(script: str, position: int) -> int:
-    """Where a block comment ends that was opened before `position`; they nest."""
-    depth = 1
-    while depth and (edge := _COMMENT_EDGE.search(script, position)):
-        depth += 1 if edge.group() == "/*" else -1
-        position = edge.end()
-    return len(script) if depth else position

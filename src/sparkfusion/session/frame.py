@@ -16,6 +16,7 @@ from sparkfusion.errors import UserError
 from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.observe.explain import render_explain
 from sparkfusion.plan.stage import Distribution
+from sparkfusion.session.changes import Change
 from sparkfusion.session.extras import need
 from sparkfusion.session.query import RunningQuery
 from sparkfusion.session.round_trip import run_round_trip
@@ -45,10 +46,17 @@ class Copy:
 class DataFrame:
     """A query over a session's tables, with the method names of datafusion-python. Nothing runs until an action."""
 
-    def __init__(self, session: Session, inner: datafusion.DataFrame, copies: Copy | None = None) -> None:
+    def __init__(
+        self,
+        session: Session,
+        inner: datafusion.DataFrame,
+        copies: Copy | None = None,
+        changes: Change | None = None,
+    ) -> None:
         self._session = session
         self._inner = inner
         self.copies = copies
+        self.changes = changes
 
     def _with(self, inner: datafusion.DataFrame) -> DataFrame:
         return DataFrame(self._session, inner)
@@ -117,6 +125,11 @@ class DataFrame:
 
     def __getitem__(self, key: str | list[str] | tuple[str, ...]) -> DataFrame:
         return self.select(key) if isinstance(key, str) else self.select(*key)
+
+    @property
+    def writes(self) -> bool:
+        """Whether running it changes something: files, or a table."""
+        return self.copies is not None or self.changes is not None
 
     def distribution(self) -> Distribution:
         """How the query would run: its stage graph, or the reason why it runs on a single node."""
@@ -293,6 +306,8 @@ class DataFrame:
         return rows
 
     def _single_node_text(self) -> str:
+        if self.changes is not None:  # planning it may apply it
+            return self._inner.optimized_logical_plan().display_indent()
         return self._inner.execution_plan().display_indent()
 
     def _local(self, rows: pa.Table) -> datafusion.DataFrame:

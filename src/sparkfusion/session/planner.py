@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -112,6 +112,13 @@ class Planner:
                 distribution = Distribution(graph)
         seconds = time.perf_counter() - started
         return Planned(distribution, attempt.options, attempt.encoded, seconds, attempt.cut_seconds, attempt.declared)
+
+    def keep_here(self, reads: Iterable[datafusion.DataFrame], reason: str) -> Planned:
+        """The plan of a statement that runs in this process in any case; `reads` are the queries in it."""
+        with self._lock:
+            for query in reads:
+                self._refuse_placeholders(query, reason)
+            return Planned(Distribution(reason=reason), self._settings.datafusion_options(), None, 0.0)
 
     def _distribute(self, frame: datafusion.DataFrame, attempt: _Attempt) -> StageGraph:
         settings = attempt.settings

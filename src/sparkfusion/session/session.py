@@ -10,7 +10,7 @@ from typing import Any
 
 import datafusion
 import pyarrow as pa
-from datafusion import SessionContext
+from datafusion import SessionContext, SQLOptions
 
 from sparkfusion import config
 from sparkfusion.errors import SparkfusionError, UserError
@@ -22,17 +22,20 @@ from sparkfusion.plan.wire.check import check_wire_format
 from sparkfusion.runner.base import QueryJob, Runner
 from sparkfusion.runner.targets import runner_for
 from sparkfusion.session.catalog import CatalogMethods
+from sparkfusion.session.changes import changes_nothing, find_change, refusals_explained
 from sparkfusion.session.config import SessionSettings
+from sparkfusion.session.explain_statement import datafusion_rows, explain_rows, is_planned
 from sparkfusion.session.frame import Copy, DataFrame
 from sparkfusion.session.object_stores import ObjectStores
 from sparkfusion.session.planner import Planned, Planner
 from sparkfusion.session.query import RunningQuery, settle_schema
 from sparkfusion.session.single_node import SingleNodeJob
 from sparkfusion.session.statements import (
-    ExplainQuery,
+    CopyQuery,
     ResetOption,
     SetOption,
     ShowOption,
+    is_explain,
     lossy_external_table,
     parse_copy,
     parse_statement,
@@ -44,6 +47,7 @@ from sparkfusion.session.write import CopyTarget, WriteJob
 from sparkfusion.worker.copy import CopyOrder
 
 _EMPTY_PLACEHOLDER = "Ipc error: Expected schema message, found empty stream"
+_QUERIES = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 _log = logging.getLogger("sparkfusion")
 
 
@@ -77,27 +81,61 @@ class Session(CatalogMethods):
     # ---- queries
 
     def sql(self, query: str, param_values: Mapping[str, Any] | None = None, **named_params: Any) -> DataFrame:
-        """A query or statement. Queries are lazy; DDL and SET take effect at once.
+        """Run a statement, or make a frame of a query.
+
+        Queries are lazy: nothing runs until an action. Every other statement is run at once, and only once: DDL, SET,
+        and what writes, such as INSERT, UPDATE, DELETE and COPY. The frame then holds what it answered: for a write,
+        the count of rows. EXPLAIN never runs what it explains, EXPLAIN ANALYZE does.
 
         `$name` in the text is replaced: by a value of `param_values`, as a scalar, or by one of `named_params`, which
         may also be a DataFrame.
         """
+        frame = self.make_frame(query, param_values, **named_params)
+        if not frame.writes:
+            return frame
+        with refusals_explained(frame.changes):
+            return self._answer_rows(frame.collect())
+
+    def make_frame(self, query: str, param_values: Mapping[str, Any] | None = None, **named_params: Any) -> DataFrame:
+        """Like `sql`, but a frame that writes is not run yet: an action of it does."""
         query = without_leading_comments(query)
         statement = parse_statement(query)
-        if isinstance(statement, ExplainQuery):
-            return self._explain(statement, param_values, named_params)
         if statement is not None:
             return self._answer(statement)
+        if is_explain(query):
+            return self._explain(query, param_values, named_params)
         copied = parse_copy(query)
         if copied is not None:
-            text = copied.source if copied.is_query else f"select * from {copied.source}"
-            return self.copy(self.sql(text, param_values, **named_params), copied.tail)
+            return self._copy_frame(copied, param_values, named_params)
         lossy = lossy_external_table(query)
+        inner = self._datafusion_frame(query, param_values, named_params)
+        if lossy is not None:
+            self._planner.lossy_tables.add(*lossy)
+        return DataFrame(self, inner, changes=find_change(self.context, inner))
+
+    def _copy_frame(
+        self, copied: CopyQuery, param_values: Mapping[str, Any] | None, named_params: Mapping[str, Any]
+    ) -> DataFrame:
+        text = copied.source if copied.is_query else f"select * from {copied.source}"
+        source = self._datafusion_frame(text, param_values, named_params, allowed=_QUERIES)
+        return self.copy(DataFrame(self, source), copied.tail)
+
+    def _datafusion_frame(
+        self,
+        query: str,
+        param_values: Mapping[str, Any] | None,
+        named_params: Mapping[str, Any],
+        allowed: SQLOptions | None = None,
+    ) -> datafusion.DataFrame:
         unwrapped = {name: unwrap(value) for name, value in named_params.items()}
         values = dict(param_values) if param_values is not None else None
         before = self._table_names() if named_params else set()
         try:
-            inner = call_with_tables(self.context, self.context.sql, query, param_values=values, **unwrapped)
+            call = self.context.sql
+            made: datafusion.DataFrame = call_with_tables(
+                self.context, call, query, options=allowed, param_values=values, **unwrapped
+            )
+            return made
         except SparkfusionError as error:
             if _EMPTY_PLACEHOLDER in error.message:
                 raise _cannot_run_at_once() from error
@@ -106,9 +144,6 @@ class Session(CatalogMethods):
             for view in self._table_names() - before if named_params else ():
                 if PARAMETER_VIEW.fullmatch(view):  # DataFusion makes one for each frame among the values
                     self.context.deregister_table(view)
-        if lossy is not None:
-            self._planner.lossy_tables.add(*lossy)
-        return DataFrame(self, inner)
 
     def _table_names(self) -> set[str]:
         return set(self.context.catalog().schema().names())
@@ -130,6 +165,8 @@ class Session(CatalogMethods):
         """Plan a query without running it; `with_rows`, so that it can be run when the session is gone."""
         if self._closed:
             raise UserError("the session is closed", hint="sparkfusion.connect() opens a new one")
+        if frame.changes is not None:
+            return self._planner.keep_here(frame.changes.reads, frame.changes.reason)
         source = frame.copies.source if frame.copies is not None else frame
         return self._planner.plan(source.to_datafusion(), with_rows=with_rows)
 
@@ -153,10 +190,15 @@ class Session(CatalogMethods):
         stages, tasks = (len(graph.stages), graph.task_count) if graph is not None else (0, 0)
         self._emit(QueryPlanned(query, stages, tasks, planned.distribution.reason, planned.seconds))
         if graph is None:
-            single = call_datafusion(SingleNodeJob, frame.to_datafusion())
+            single = call_datafusion(SingleNodeJob, self._single_node_frame(frame))
             return RunningQuery(query, frame.schema(), single, Head(()), self._emit)
         job = self._job(query, graph, planned, writes)
         return RunningQuery(query, frame.schema(), self._runner.start(job), graph.head, self._emit)
+
+    def _single_node_frame(self, frame: DataFrame) -> datafusion.DataFrame:
+        if frame.changes is None or not changes_nothing(frame.changes, frame.to_datafusion()):
+            return frame.to_datafusion()
+        return SessionContext().from_arrow(pa.table({"count": pa.array([0], pa.uint64())}))
 
     def _job(self, query: QueryId, graph: StageGraph, planned: Planned, writes: CopyOrder | None = None) -> QueryJob:
         return QueryJob(
@@ -223,20 +265,19 @@ class Session(CatalogMethods):
         return DataFrame(self, SessionContext().from_arrow(rows))
 
     def _explain(
-        self, statement: ExplainQuery, param_values: Mapping[str, Any] | None, named_params: dict[str, Any]
+        self, query: str, param_values: Mapping[str, Any] | None, named_params: Mapping[str, Any]
     ) -> DataFrame:
-        """DataFusion's EXPLAIN, with the stage tree as one more row."""
-        frame = self.sql(statement.query, param_values, **named_params)
-        rows = {"plan_type": ["distributed_plan"], "plan": [frame.explain_text(analyze=statement.analyze)]}
-        if not statement.analyze:
-            inner = frame.to_datafusion()
-            rows["plan_type"] = ["logical_plan", "physical_plan", *rows["plan_type"]]
-            rows["plan"] = [
-                inner.optimized_logical_plan().display_indent(),
-                inner.execution_plan().display_indent(),
-                *rows["plan"],
-            ]
-        return self._answer_rows(pa.table(rows))
+        explained = DataFrame(self, self._datafusion_frame(query, param_values, named_params))
+        (target,) = explained.logical_plan().inputs()
+        if not is_planned(target):
+            return self._answer_rows(datafusion_rows(explained))
+        inner = self.context.create_dataframe_from_logical_plan(target)
+        frame = DataFrame(self, inner, changes=find_change(self.context, inner))
+        copied = parse_copy(query)
+        if copied is not None:
+            frame = self._copy_frame(copied, param_values, named_params)
+        with refusals_explained(frame.changes):
+            return self._answer_rows(explain_rows(explained, frame))
 
     # ---- events and life
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from sparkfusion.session.sql_text import closing_parenthesis, mask
+
 _NAME = r"[A-Za-z_][\w.]*"
-_SET = re.compile(rf"^\s*SET\s+(?:VARIABLE\s+)?({_NAME})\s*(?:=|\bTO\b)\s*(.+?)\s*;?\s*$", re.IGNORECASE | re.DOTALL)
-_SHOW = re.compile(rf"^\s*SHOW\s+({_NAME})\s*;?\s*$", re.IGNORECASE)
-_SHOW_ALL = re.compile(r"^\s*SHOW\s+ALL\s*;?\s*$", re.IGNORECASE)
-_RESET = re.compile(rf"^\s*RESET\s+({_NAME})\s*;?\s*$", re.IGNORECASE)
-_EXPLAIN = re.compile(
-    r"^\s*EXPLAIN\s+(?:(ANALYZE)\s+)?((?:SELECT|WITH|VALUES|TABLE)\b.+|\(.+)$", re.IGNORECASE | re.DOTALL
-)
-_COMMENTS = re.compile(r"^(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)+", re.DOTALL)
-_COPY_TABLE = re.compile(r"^\s*COPY\s+([\w.\"]+)\s+(TO\b.*?)\s*;?\s*$", re.IGNORECASE | re.DOTALL)
-_COPY_QUERY = re.compile(r"^\s*COPY\s*\(", re.IGNORECASE)
+_OPTION_NAME = r"(?:datafusion|sparkfusion)\.[\w.]+"
+_SET = re.compile(rf"\s*SET\s+(?:VARIABLE\s+)?({_NAME})\s*(?:=|\bTO\b)\s*(\S.*?)[\s;]*", re.IGNORECASE | re.DOTALL)
+_SHOW = re.compile(rf"\s*SHOW\s+(ALL|{_OPTION_NAME})[\s;]*", re.IGNORECASE)
+_RESET = re.compile(rf"\s*RESET\s+({_OPTION_NAME})[\s;]*", re.IGNORECASE)
+_EXPLAIN = re.compile(r"\s*EXPLAIN\b", re.IGNORECASE)
+_COPY = re.compile(r"\bCOPY(?:\s*(?P<open>\()|\s+(?P<table>[\w.\"`]+)\s+(?=TO\b))", re.IGNORECASE)
 _EXTERNAL = re.compile(
     r"^\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:UNBOUNDED\s+)?EXTERNAL\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?"
     r"(?P<name>(?:\"[^\"]+\"|[\w]+)(?:\.(?:\"[^\"]+\"|[\w]+))*)(?P<rest>.*)$",
@@ -56,13 +54,7 @@ class CopyQuery:
     tail: str
 
 
-@dataclass(frozen=True)
-class ExplainQuery:
-    query: str
-    analyze: bool
-
-
-Statement = SetOption | ShowOption | ResetOption | ExplainQuery
+Statement = SetOption | ShowOption | ResetOption
 
 
 def without_leading_comments(sql: str) -> str:
@@ -71,55 +63,57 @@ def without_leading_comments(sql: str) -> str:
     >>> without_leading_comments("-- set it\\n /* now */ SET a = 1")
     'SET a = 1'
     """
-    return _COMMENTS.sub("", sql)
+    masked = mask(sql)
+    return sql[len(masked) - len(masked.lstrip()) :]
 
 
 def parse_statement(sql: str) -> Statement | None:
     """The statement if it is one of ours; None if DataFusion should have it as it is.
 
-    >>> parse_statement("SET sparkfusion.slots = 4")
+    >>> parse_statement("SET sparkfusion.slots = 4 -- enough")
     SetOption(name='sparkfusion.slots', value='4')
     >>> parse_statement("select 1") is None
     True
     """
-    if found := _SET.match(sql):
-        return SetOption(found[1].lower(), _unquoted(found[2]))
-    if _SHOW_ALL.match(sql):
-        return ShowOption(None)
-    if (found := _SHOW.match(sql)) and found[1].lower().startswith("sparkfusion."):
-        return ShowOption(found[1].lower())
-    if (found := _RESET.match(sql)) and found[1].lower().startswith("sparkfusion."):
+    masked = mask(sql)
+    if found := _SET.fullmatch(masked):
+        return SetOption(found[1].lower(), _unquoted(sql[found.start(2) : found.end(2)]))
+    if found := _SHOW.fullmatch(masked):
+        return ShowOption(None if found[1].upper() == "ALL" else found[1].lower())
+    if found := _RESET.fullmatch(masked):
         return ResetOption(found[1].lower())
-    if found := _EXPLAIN.match(sql):
-        return ExplainQuery(found[2], analyze=found[1] is not None)
     return None
+
+
+def is_explain(sql: str) -> bool:
+    """Whether the statement is an EXPLAIN, of whatever.
+
+    >>> is_explain("explain format tree select 1"), is_explain("select 'explain'")
+    (True, False)
+    """
+    return _EXPLAIN.match(mask(sql)) is not None
 
 
 def parse_copy(sql: str) -> CopyQuery | None:
-    """The parts of a COPY statement; None for any other.
+    """The parts of a COPY statement, also below an EXPLAIN; None for any other.
 
-    >>> parse_copy("copy (select ')' from t) to 'x.csv'")
-    CopyQuery(source="select ')' from t", is_query=True, tail="to 'x.csv'")
+    >>> parse_copy("copy (select ')' from t -- :)\\n) to 'x.csv'")
+    CopyQuery(source="select ')' from t -- :)\\n", is_query=True, tail="to 'x.csv'")
     >>> parse_copy("COPY t TO 'x.parquet'").source
     't'
     """
-    if found := _COPY_TABLE.match(sql):
-        return CopyQuery(found[1], is_query=False, tail=found[2])
-    found = _COPY_QUERY.match(sql)
+    masked = mask(sql)
+    found = _COPY.search(masked) if _EXPLAIN.match(masked) else _COPY.match(masked, len(masked) - len(masked.lstrip()))
     if found is None:
         return None
-    depth, quote = 1, ""
-    for at in range(found.end(), len(sql)):
-        character = sql[at]
-        if quote:
-            quote = "" if character == quote else quote
-        elif character in "'\"":
-            quote = character
-        else:
-            depth += {"(": 1, ")": -1}.get(character, 0)
-            if depth == 0:
-                return CopyQuery(sql[found.end() : at], is_query=True, tail=sql[at + 1 :].strip().rstrip(";"))
-    return None
+    begin, end, rest = found.start("table"), found.end("table"), found.end()
+    if found["open"]:
+        closing = closing_parenthesis(masked, found.end())
+        if closing is None:
+            return None
+        begin, end, rest = found.end(), closing, closing + 1
+    tail = sql[rest : rest + len(masked[rest:].rstrip("; \t\r\n"))]
+    return CopyQuery(sql[begin:end], is_query=bool(found["open"]), tail=tail.lstrip())
 
 
 def lossy_external_table(sql: str) -> tuple[str, str | None] | None:
@@ -144,4 +138,12 @@ def _is_carried(option: str, file_format: str) -> bool:
 
 
 def _unquoted(text: str) -> str:
-    return text[1:-1].replace("''", "'") if len(text) > 1 and text[0] == text[-1] == "'" else text
+    """A value as DataFusion reads it: without its quotes, of whichever kind.
+
+    >>> _unquoted("'it''s'"), _unquoted('"s"'), _unquoted("4MiB")
+    ("it's", 's', '4MiB')
+    """
+    quote = text[0]
+    if len(text) > 1 and quote in "'\"" and text[-1] == quote:
+        return text[1:-1].replace(quote * 2, quote)
+    return text

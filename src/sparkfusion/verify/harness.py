@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -28,6 +29,9 @@ from sparkfusion.verify.reproducer import write_reproducer
 from sparkfusion.verify.result import Leg, LegName, Outcome, VerifyResult
 from sparkfusion.verify.subject import VerifiableFrame, VerifiableSession, context_of, datafusion_settings_of
 from sparkfusion.worker.interrupt import interruptible
+
+_READ_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
+_HAS_EFFECT = re.compile(r"(?:DDL|DML|Statement) not supported: (.+)")
 
 
 def verify_query(
@@ -53,6 +57,8 @@ def verify_query(
     frame: VerifiableFrame | None
     if isinstance(query, str):
         text = query
+        if (effect := _effect(session, query, params)) is not None:
+            return VerifyResult(text, Outcome.NOT_COMPARABLE, (), effect, name=name)
         frame, error = _plan(session, query, params)
     else:
         text, frame, error = _plan_as_text(query), query, None
@@ -132,8 +138,20 @@ def _planning_failed(session: VerifiableSession, sql: str, error: SparkfusionErr
 
 
 def _plain_sql(context: SessionContext, sql: str) -> pa.Table:
-    read_only = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
-    return context.sql_with_options(sql, read_only).to_arrow_table()
+    return context.sql_with_options(sql, _READ_ONLY).to_arrow_table()
+
+
+def _effect(session: VerifiableSession, sql: str, params: Mapping[str, Any] | None) -> str | None:
+    """Why a statement is not run in three legs: it changes something, each time it runs."""
+    context = context_of(session)
+    if context is None:
+        return None
+    try:
+        context.sql_with_options(sql, _READ_ONLY, param_values=dict(params or {}))
+    except Exception as error:
+        found = _HAS_EFFECT.search(str(error))
+        return f"{found[1]} is not a query: it was not run, because each leg would change something" if found else None
+    return None
 
 
 def _verify_frame(

@@ -59,6 +59,6 @@ def explain(
             if analyze:
                 line.start()
             with located(statement, statements):
-                shown = session.sql(statement.sql).explain_text(analyze=analyze, format=form)
+                shown = session.make_frame(statement.sql).explain_text(analyze=analyze, format=form)
             line.stop()
             out.write(shown.rstrip("\n") + "\n")

@@ -1,0 +1,93 @@
+"""Statements that change a table: INSERT, UPDATE, DELETE and their like.
+
+DataFusion 55 applies an UPDATE or a DELETE of an in-memory table while it makes the physical plan (datafusion#24656).
+So such a statement is planned once, when it is run. What is planned besides is only the query inside it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+import datafusion
+from datafusion import SessionContext
+
+from sparkfusion.errors import SparkfusionError, UserError
+
+_DML = re.compile(r"Dml: op=\[(.+?)\] table=\[(.+)\]", re.DOTALL)
+_WORDS = {"Delete": "DELETE FROM", "MergeInto": "MERGE INTO", "Truncate": "TRUNCATE TABLE"}
+_CONDITIONAL = ("UPDATE", "DELETE FROM")
+_CARRY_CONDITION = {"Projection", "Filter", "SubqueryAlias", "TableScan"}
+_NO_ROWS = "EmptyRelation"
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a statement does to which table. `reads` are the queries in it, which may be planned at any time."""
+
+    operation: str
+    table: str
+    reads: tuple[datafusion.DataFrame, ...]
+
+    def __str__(self) -> str:
+        return f"{self.operation} {self.table}"
+
+    @property
+    def reason(self) -> str:
+        """Why it is not distributed."""
+        return f"{self} changes a table, which is done in this process"
+
+
+def find_change(context: SessionContext, frame: datafusion.DataFrame) -> Change | None:
+    """The statement, if it is one that changes a table."""
+    plan = frame.logical_plan()
+    found = _DML.fullmatch(plan.display().strip())
+    if found is None:
+        return None
+    reads = [context.create_dataframe_from_logical_plan(plan.inputs()[0])]
+    with suppress(Exception):  # a name that cannot be looked up: running the statement says so
+        reads.append(context.table(found[2]))
+    return Change(_WORDS.get(found[1], found[1].upper()), found[2], tuple(reads))
+
+
+def changes_nothing(change: Change, frame: datafusion.DataFrame) -> bool:
+    """Whether the condition of an UPDATE or DELETE holds for no row at all. Raises if DataFusion would lose it.
+
+    DataFusion 55 looks for the condition in filters over the table. One that has become a join or an empty relation is
+    not found, and every row is changed (datafusion#24654); so is every row by a DELETE with a LIMIT.
+    """
+    if change.operation not in _CONDITIONAL:
+        return False
+    nodes = set(_nodes_below(frame.optimized_logical_plan()))
+    if not nodes <= _CARRY_CONDITION | {_NO_ROWS}:
+        raise UserError(
+            f"cannot run {change}: its condition has a subquery or a LIMIT, and DataFusion would change every row",
+            hint="list the values, as in WHERE k IN (1, 2); or make a table of the rows you want, with CREATE TABLE AS",
+        )
+    return _NO_ROWS in nodes
+
+
+@contextmanager
+def refusals_explained(change: Change | None) -> Iterator[None]:
+    """Let the error of a change that its table does not take say so; DataFusion calls it not implemented."""
+    try:
+        yield
+    except SparkfusionError as error:
+        _, mark, words = error.message.rpartition("This feature is not implemented: ")
+        if change is None or not mark:
+            raise
+        raise UserError(f"cannot run {change}: {words}", hint=_what_instead(change)) from error
+
+
+def _what_instead(change: Change) -> str:
+    if change.operation == "TRUNCATE TABLE":
+        return f"DELETE FROM {change.table} removes every row of an in-memory table"
+    return "UPDATE and DELETE change in-memory tables; for files, write the new rows with COPY or write_parquet"
+
+
+def _nodes_below(plan: datafusion.LogicalPlan) -> Iterator[str]:
+    for child in plan.inputs():
+        yield type(child.to_variant()).__name__
+        yield from _nodes_below(child)
