@@ -141,6 +141,16 @@ def test_function_that_cannot_travel_is_named_in_the_reason(session: Session) ->
     assert sum(frame.to_pydict()["s"]) == sum(range(TOTAL))
 
 
+@pytest.mark.parametrize("analyze", [False, True])
+def test_a_union_of_aggregates_with_the_same_keys(session: Session, analyze: bool) -> None:
+    """DataFusion interleaves them. A stage's plan, taken by itself, is then one that DataFusion does not decode."""
+    half = "select k, count(*) as n from t where v % 2 = {} group by k"
+    frame = session.sql(f"select k, sum(n) as n from ({half.format(0)} union all {half.format(1)}) group by k")
+    shown = frame.explain_text(analyze=analyze)
+    assert "UnionExec" in shown if analyze else "InterleaveExec" in shown
+    assert sum(frame.to_pydict()["n"]) == TOTAL
+
+
 def test_explain_statement_adds_the_distributed_plan(session: Session) -> None:
     shown = session.sql(f"explain {QUERY}").to_pydict()
     assert shown["plan_type"] == ["logical_plan", "physical_plan", "distributed_plan"]

@@ -10,13 +10,16 @@ import pytest
 
 from benchmarks.tpc import Suite
 from sparkfusion import Session
+from sparkfusion.observe.explain import render_explain
+from sparkfusion.plan.stage import Distribution
 from sparkfusion.verify import Outcome, Report, VerifyResult, verify_query
-from tests.runners import Runner
+from tests.runners import LOCAL, Runner
 from tests.suites.terminal import say
 
 SCALE = 0.01
 PARTITIONS = (1, 2, 3, 7)
 SPARK_PARTITIONS = 3
+ANALYZED_PARTITIONS = 3
 FEW_MINUTES = "on Spark a query takes ten times as long: there it runs at one partition count, below"
 
 Connect = Callable[[dict[str, object]], Session]
@@ -42,6 +45,19 @@ class SuiteRun:
         divided = partitions > 1 and number not in one_task
         expected = Outcome.PASSED if divided else Outcome.NOT_DISTRIBUTED
         assert result.outcome is expected, f"{result.describe()}\n{self._suite.queries()[number]}"
+        self._explain(number, partitions, result)
+
+    def _explain(self, number: int, partitions: int, result: VerifyResult) -> None:
+        """Whatever runs can be explained. One that is run for it costs a run, so that is done once for a query."""
+        if result.graph is None:
+            assert "not distributed: " in self._session(partitions).sql(self._suite.queries()[number]).explain_text()
+            return
+        shown = render_explain(Distribution(result.graph), lambda: "")
+        assert all(f"┌ Stage {stage.id} ── " in shown for stage in result.graph.stages)
+        if partitions == ANALYZED_PARTITIONS and self._runner_name == LOCAL:
+            analyzed = self._session(partitions).sql(self._suite.queries()[number]).explain_text(analyze=True)
+            assert all(f"┌ Stage {stage.id} ── " in analyzed for stage in result.graph.stages)
+            assert " ── ran as " in analyzed
 
     def _verify(self, number: int, partitions: int) -> VerifyResult:
         name = f"{self._suite.name} q{number} at {partitions} on {self._runner_name}"

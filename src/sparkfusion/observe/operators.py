@@ -3,24 +3,66 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from datafusion import SessionContext
 from datafusion.plan import ExecutionPlan
 
 from sparkfusion.plan.functions import register_spark_functions
 from sparkfusion.plan.stage import ExchangeKind, StageGraph
+from sparkfusion.plan.wire import PlanNode, copy_of, decode, encode, file_scan_conf, kind, rewrite, walk
+from sparkfusion.plan.wire.build import union
+from sparkfusion.plan.wire.tree import children
 
 _EXCHANGE_LINE = re.compile(r"DataSourceExec: .*?sparkfusion-exchange/(\d+)/.*")
 _FEED_LINE = re.compile(r"DataSourceExec: file_groups=.*?\[\[?sparkfusion-feed/\d+/\d+/([^\],]*).*?\]\}(.*)")
 _FILE_GROUPS = re.compile(r"file_groups=\{(\d+) groups?: \[.*?\]\}")
+_THIS_MACHINE = "file:///"
 
 
 def operator_lines(plan: bytes, graph: StageGraph) -> list[str]:
-    """The plan's operators, one a line, indented by two spaces a level."""
+    """The plan's operators, one a line, indented by two spaces a level.
+
+    Never raises: a plan that DataFusion does not decode by itself is shown by the names of its nodes.
+    """
+    root = decode(plan)
     context = SessionContext()
     register_spark_functions(context, graph.spark_functions)
-    text = ExecutionPlan.from_bytes(context, plan).display_indent()
-    return [_readable(line, graph) for line in text.splitlines() if line.strip()]
+    try:
+        text = ExecutionPlan.from_bytes(context, encode(_decodable(copy_of(root)))).display_indent()
+    except Exception:
+        return list(_names(root, 0))
+    lines = [_readable(line, graph) for line in text.splitlines() if line.strip()]
+    return _with_interleaves(lines, root)
+
+
+def _decodable(root: PlanNode) -> PlanNode:
+    """The plan without what only running it needs: declared partitionings below an interleave, object stores."""
+
+    def simplify(node: PlanNode) -> PlanNode | None:
+        conf = file_scan_conf(node)
+        if conf is not None and conf.object_store_url:
+            conf.object_store_url = _THIS_MACHINE
+        return union(node.interleave.inputs) if kind(node) == "interleave" else None
+
+    return rewrite(root, simplify)
+
+
+def _with_interleaves(lines: list[str], root: PlanNode) -> list[str]:
+    """Unions that are interleaves are called so. Both sequences have parents first."""
+    unions = (kind(node) for node in walk(root) if kind(node) in ("union", "interleave"))
+
+    def shown(line: str) -> str:
+        is_interleave = line.lstrip().startswith("UnionExec") and next(unions, "") == "interleave"
+        return line.replace("UnionExec", "InterleaveExec", 1) if is_interleave else line
+
+    return [shown(line) for line in lines]
+
+
+def _names(node: PlanNode, depth: int) -> Iterator[str]:
+    yield "  " * depth + "".join(word.capitalize() for word in kind(node).split("_")) + "Exec"
+    for child in children(node):
+        yield from _names(child, depth + 1)
 
 
 def _readable(line: str, graph: StageGraph) -> str:

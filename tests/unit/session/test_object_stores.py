@@ -52,6 +52,8 @@ def test_a_distributed_query_reads_a_bucket(s3: FakeS3, session: Session, live: 
     session.register_parquet("t", "s3://bucket/t/")
     assert session.sql(SQL).distribution().distributed
     assert session.sql(SQL).to_pylist() == ROWS
+    assert "DataSourceExec: file_groups=2" in session.sql(SQL).explain_text()
+    assert "── ran as " in session.sql(SQL).explain_text(analyze=True)
 
 
 def test_a_recipe_works_in_another_context_and_makes_a_store_once(s3: FakeS3, session: Session, tmp_path: Path) -> None:
