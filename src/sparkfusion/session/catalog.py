@@ -13,10 +13,11 @@ import datafusion
 import pyarrow as pa
 from datafusion import SessionContext
 
-from sparkfusion.errors import UserError, clean_message
+from sparkfusion.errors import SparkfusionError, UserError, clean_message
 from sparkfusion.feed.feed import WorkUnitFeed
 from sparkfusion.feed.provider import Reader, WorkUnitFeedProvider
 from sparkfusion.session.feed_options import FeedArguments, resolve
+from sparkfusion.session.file_tables import FORMATS, arrange, read_files, register_files
 from sparkfusion.session.frame import DataFrame
 from sparkfusion.session.lossy import UNNAMED, lost_options
 from sparkfusion.session.object_stores import ObjectStores
@@ -34,18 +35,22 @@ def _register(name: str) -> Callable[..., None]:
     signature = inspect.signature(original)
 
     @functools.wraps(original)
-    def method(self: CatalogMethods, *args: Any, **kwargs: Any) -> None:
+    def method(self: CatalogMethods, *args: Any, hive: bool = True, **kwargs: Any) -> None:
         bound = signature.bind(self.context, *args, **kwargs)
         _, table, source, *_ = bound.arguments.values()
         if (missing := _missing_path(source)) is not None:
             raise UserError(f"cannot register table {table!r}: no file or directory at {missing!r}")
         arguments = {key: unwrap(value) for key, value in bound.arguments.items() if key != "self"}
         try:
-            original(self.context, **arguments)
+            if name in FORMATS:
+                arranged = arrange(name, arguments, self._object_stores.prepare, hive=hive)
+                arguments = register_files(self.context, original, arranged)
+            else:
+                original(self.context, **arguments)
         except Exception as error:
             shown = f" from {str(source)!r}" if isinstance(source, str | PathLike) else ""
-            words = clean_message(error)
-            hint = name_hint(words, self.context)
+            words = error.message if isinstance(error, SparkfusionError) else clean_message(error)
+            hint = (error.hint if isinstance(error, SparkfusionError) else None) or name_hint(words, self.context)
             raise UserError(f"cannot register table {table!r}{shown}: {words}", hint=hint) from error
         self._planner.lossy_tables.add(table, lost_options(arguments))
 
@@ -58,12 +63,17 @@ def _read(name: str) -> Callable[..., DataFrame]:
     signature = inspect.signature(original)
 
     @functools.wraps(original)
-    def method(self: CatalogMethods, *args: Any, **kwargs: Any) -> DataFrame:
-        arguments = signature.bind(self.context, *args, **kwargs).arguments
+    def method(self: CatalogMethods, *args: Any, hive: bool = True, **kwargs: Any) -> DataFrame:
+        arguments = dict(signature.bind(self.context, *args, **kwargs).arguments)
         missing = _missing_path(arguments["path"]) if name.startswith("read_") else None
         if missing is not None:
             raise UserError(f"cannot read: no file or directory at {missing!r}")
-        made = call_with_tables(self.context, original, self.context, *args, **kwargs)
+        if name in FORMATS:
+            del arguments["self"]
+            arranged = call_datafusion(arrange, name, arguments, self._object_stores.prepare, hive=hive)
+            made, arguments = call_datafusion(read_files, self.context, original, arranged)
+        else:
+            made = call_with_tables(self.context, original, self.context, *args, **kwargs)
         self._planner.lossy_tables.add(UNNAMED, lost_options(arguments))
         return self._frame(made)
 

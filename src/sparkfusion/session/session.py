@@ -25,6 +25,7 @@ from sparkfusion.session.catalog import CatalogMethods
 from sparkfusion.session.changes import changes_nothing, find_change, refusals_explained
 from sparkfusion.session.config import SessionSettings
 from sparkfusion.session.explain_statement import datafusion_rows, explain_rows, is_planned
+from sparkfusion.session.external_tables import run_statement
 from sparkfusion.session.frame import Copy, DataFrame
 from sparkfusion.session.object_stores import ObjectStores
 from sparkfusion.session.planner import Planned, Planner
@@ -48,6 +49,7 @@ from sparkfusion.worker.copy import CopyOrder
 
 _EMPTY_PLACEHOLDER = "Ipc error: Expected schema message, found empty stream"
 _QUERIES = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
+_LISTING_CACHE = "datafusion.runtime.list_files_cache_limit"
 _log = logging.getLogger("sparkfusion")
 
 
@@ -61,6 +63,7 @@ class Session(CatalogMethods):
         check_wire_format()
         self.context = SessionContext(datafusion.SessionConfig().with_information_schema(enabled=True))
         self.config = SessionSettings(self.context, config.Settings())
+        self.config[_LISTING_CACHE] = "0"  # or a query that runs here does not see files that came since another
         self._runner = runner
         self._subscribers: list[Subscriber] = []
         self._object_stores = ObjectStores()
@@ -131,9 +134,9 @@ class Session(CatalogMethods):
         values = dict(param_values) if param_values is not None else None
         before = self._table_names() if named_params else set()
         try:
-            call = self.context.sql
-            made: datafusion.DataFrame = call_with_tables(
-                self.context, call, query, options=allowed, param_values=values, **unwrapped
+            call, kept = self.context.sql, {"options": allowed, "param_values": values, **unwrapped}
+            made: datafusion.DataFrame = run_statement(
+                self.context, query, lambda text: call_with_tables(self.context, call, text, **kept), self.prepare
             )
             return made
         except SparkfusionError as error:

@@ -11,6 +11,9 @@ _ENDINGS = {
     "arrow": (".arrow", ".ipc", ".feather"),
     "avro": (".avro",),
 }
+_DATAFUSION_NAMES = {
+    ".gz": "gzip", ".gzip": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd", ".zstd": "zstd",
+}  # fmt: skip
 _COMPRESSIONS = (".gz", ".gzip", ".bz2", ".xz", ".zst", ".zstd", ".lz4", ".sz", ".snappy", ".br", ".zip")
 
 
@@ -22,6 +25,20 @@ def format_of(name: str) -> str | None:
     """
     plain = _uncompressed(name.lower())
     return next((format for format, endings in _ENDINGS.items() if plain.endswith(endings)), None)
+
+
+def ending_of(name: str) -> tuple[str, str | None]:
+    """What a name ends with, its compression included, and how DataFusion calls that compression.
+
+    >>> ending_of("a.jsonl"), ending_of("b.csv.gz"), ending_of("README")
+    (('.jsonl', None), ('.csv.gz', 'gzip'), ('', None))
+    """
+    stem, packed = name, ""
+    for ending in _COMPRESSIONS:
+        if name.lower().endswith(ending):
+            stem, packed = name[: -len(ending)], name[-len(ending) :]
+    dot = stem.rfind(".", stem.rfind("/") + 1)
+    return stem[dot:] * (dot >= 0) + packed, _DATAFUSION_NAMES.get(packed.lower())
 
 
 def refuse_compressed(path: str) -> None:

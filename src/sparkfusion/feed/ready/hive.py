@@ -14,7 +14,7 @@ Column = tuple[str, pa.DataType]
 Values = Mapping[str, str | None]
 """Values of partition columns as directories spell them; None is NULL."""
 
-_NULL = "__HIVE_DEFAULT_PARTITION__"
+NULL_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _INTEGER = re.compile(r"-?\d{1,18}")
 
 
@@ -27,7 +27,7 @@ def partition_of(directory: str) -> tuple[str, str | None] | None:
     name, equals, value = directory.partition("=")
     if not equals or not name:
         return None
-    return unquote(name), None if value == _NULL else unquote(value)
+    return unquote(name), None if value == NULL_VALUE else unquote(value)
 
 
 def inferred_type(values: Sequence[str | None]) -> pa.DataType:

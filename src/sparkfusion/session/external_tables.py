@@ -1,0 +1,103 @@
+"""CREATE EXTERNAL TABLE over directories as writers leave them: with `_SUCCESS`, `.crc` files, NULL partitions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+import pyarrow as pa
+from datafusion import SessionContext
+
+from sparkfusion.errors import UserError
+from sparkfusion.feed.ready.hive import NULL_VALUE
+from sparkfusion.feed.ready.patterns import is_hidden
+from sparkfusion.session.file_tables import show_partitions, visible_files
+from sparkfusion.session.layout import PartitionColumn, list_files, listing_context
+
+_NAME = r"(?:\"(?:[^\"]|\"\")+\"|\w+)"
+_CREATE = re.compile(
+    rf"\s*CREATE\s+(?:OR\s+REPLACE\s+)?EXTERNAL\s+TABLE\s+(IF\s+NOT\s+EXISTS\s+)?({_NAME}(?:\.{_NAME})*)",
+    re.IGNORECASE,
+)
+_LOCATION = re.compile(r"\bLOCATION\s+'((?:[^']|'')*)'", re.IGNORECASE)
+QUOTE = "'"
+T = TypeVar("T")
+
+
+def run_statement(
+    context: SessionContext, sql: str, run: Callable[[str], T], prepare: Callable[[SessionContext], None]
+) -> T:
+    """Run any statement. If it creates a table over a directory, the table reads no hidden file, and its NULL
+    partitions are NULL.
+
+    Args:
+        prepare: gives a context the session's object stores.
+    """
+    created, located = _CREATE.match(sql), _LOCATION.search(sql)
+    if created is None or located is None or (created[1] is not None and context.table_exist(created[2])):
+        return run(sql)
+    location = located[1].replace("''", "'")
+    files = _listed(location, prepare)
+    glob = visible_files(location) if Path(location).is_dir() else None
+    if glob is None:
+        made = run(sql)
+    else:
+        text = f"{sql[: located.start(1)]}{glob.replace(QUOTE, QUOTE * 2)}{sql[located.end(1) :]}"
+        made = _create(sql, text, run, hidden=any(is_hidden(file.rpartition("/")[2]) for file in files))
+    columns = _null_columns(files)
+    if columns:
+        _show_nulls(context, created[2], columns)
+    return made
+
+
+def _create(sql: str, of_visible: str, run: Callable[[str], T], *, hidden: bool) -> T:
+    """Over visible files if hidden ones would be read, or if an empty `_SUCCESS` is in DataFusion's way. Else over the
+    directory: INSERT needs one."""
+    if hidden:
+        return run(of_visible)
+    try:
+        return run(sql)
+    except UserError:
+        with suppress(UserError):
+            return run(of_visible)
+        raise
+
+
+def _listed(location: str, prepare: Callable[[SessionContext], None]) -> list[str]:
+    """The files at a location; none if DataFusion cannot list it: the statement will say why."""
+    context = listing_context()
+    try:
+        prepare(context)
+        return list_files(context, location, "")
+    except Exception:
+        return []
+
+
+def _null_columns(files: list[str]) -> set[str]:
+    directories = {directory for file in files for directory in file.split("/")[:-1]}
+    return {directory.partition("=")[0] for directory in directories if directory.endswith(f"={NULL_VALUE}")}
+
+
+def _show_nulls(context: SessionContext, name: str, nullable: set[str]) -> None:
+    """Make a view of the table, in which these partition columns may be NULL."""
+    frame = context.table(name)
+    columns = [each for each in frame.schema() if each.name in nullable]
+    for column in columns:
+        if not _is_text(column.type):
+            context.deregister_table(name)
+            raise UserError(
+                f"cannot create table {name}: partition column {column.name!r} is {column.type}, and a directory "
+                f"{column.name}={NULL_VALUE} stands for NULL",
+                hint="declare the column as a string, or use session.register_parquet and the like",
+            )
+    context.deregister_table(name)
+    shown = tuple(PartitionColumn(column.name, column.name, column.type) for column in columns)
+    context.register_view(name, show_partitions(frame, shown))
+
+
+def _is_text(type: pa.DataType) -> bool:
+    plain = type.value_type if pa.types.is_dictionary(type) else type
+    return bool(pa.types.is_string(plain) or pa.types.is_large_string(plain) or pa.types.is_string_view(plain))

@@ -1,0 +1,169 @@
+"""Tables of files: what the arguments of `register_parquet`, `read_csv` and the like leave open, the files say.
+
+Partition columns come from directories `name=value`, and the ending and the compression from the files' names. Hidden
+files are left out. A partition that stands for NULL is NULL: the table is then a view over DataFusion's, whose
+conditions still prune directories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import datafusion
+import pyarrow as pa
+from datafusion import SessionContext, functions
+
+from sparkfusion.errors import UserError
+from sparkfusion.feed.ready.formats import ending_of, format_of
+from sparkfusion.feed.ready.hive import NULL_VALUE
+from sparkfusion.session.file_arguments import FileArguments, with_csv_options
+from sparkfusion.session.layout import Layout, PartitionColumn, list_files, listing_context, survey
+
+_NAMES = ("parquet", "csv", "json", "arrow", "avro")
+FORMATS = {f"{verb}_{name}": name for verb in ("register", "read") for name in _NAMES}
+FORMATS["register_listing_table"] = "parquet"
+
+_OLD_TYPES = {"string": pa.string(), "int": pa.int32()}
+_VISIBLE = "[!_.]*"
+_GLOB = frozenset("*?[")
+_PLAIN = pa.string()
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """The arguments that DataFusion gets, and the columns whose values have to be read from text."""
+
+    method: str
+    arguments: dict[str, Any]
+    columns: tuple[PartitionColumn, ...] = ()
+
+    def expose(self, frame: datafusion.DataFrame) -> datafusion.DataFrame:
+        """DataFusion's frame of the files with partition columns as a user sees them: typed, and with NULLs."""
+        return show_partitions(frame, self.columns)
+
+    def of_files_alone(self) -> dict[str, Any]:
+        """Arguments that read the files without partition columns."""
+        arguments = with_csv_options(self.method, self.arguments)
+        FileArguments(self.method, arguments).set_partitions([])
+        return arguments
+
+    def with_schema(self, schema: pa.Schema) -> Arrangement:
+        """The same for files that hold their partition columns too, in this schema: those of the directories count."""
+        twice = ", ".join(repr(column.name) for column in self.columns if column.name in schema.names)
+        if twice and FORMATS[self.method] == "csv":
+            raise UserError(
+                f"column {twice} is in the files as well as in the names of their directories",
+                hint="hive=False reads it from the files",
+            )
+        arguments = with_csv_options(self.method, self.arguments)
+        settings = FileArguments(self.method, arguments)
+        settings.put("schema", schema)
+        settings.drop_from_schema({column.name for column in self.columns})
+        return Arrangement(self.method, arguments, self.columns)
+
+
+def show_partitions(frame: datafusion.DataFrame, columns: tuple[PartitionColumn, ...]) -> datafusion.DataFrame:
+    """The frame with these columns as their types, a NULL where a directory says so."""
+    shown = {column.spelled: column for column in columns}
+    made = []
+    for name in frame.schema().names:
+        own = datafusion.col('"' + name.replace('"', '""') + '"')
+        if name in shown:
+            text = functions.nullif(own.cast(_PLAIN), datafusion.lit(NULL_VALUE))
+            own = text.cast(shown[name].type).alias(shown[name].name)
+        made.append(own)
+    return frame.select(*made)
+
+
+def arrange(
+    method: str, given: Mapping[str, Any], prepare: Callable[[SessionContext], None], *, hive: bool
+) -> Arrangement:
+    """Complete the arguments of a method of `FORMATS`.
+
+    Args:
+        given: those of the user. `prepare`: gives a context the session's object stores.
+        hive: whether directories give columns.
+    """
+    format, arguments = FORMATS[method], with_csv_options(method, given)
+    settings = FileArguments(method, arguments)
+    said = settings.partitions
+    layout = _look(format, settings, prepare, hive=hive and not said)
+    if settings.extension is None and layout.extension is not None:
+        settings.put("file_extension", layout.extension)
+    if format in ("csv", "json") and layout.compression is not None and not settings.get("file_compression_type"):
+        settings.put("file_compression_type", layout.compression)
+    if layout.has_hidden and (visible := visible_files(arguments["path"])) is not None:
+        arguments["path"] = visible
+    if said:
+        if not layout.has_nulls:
+            return Arrangement(method, arguments)
+        columns = tuple(PartitionColumn(name, name, _OLD_TYPES.get(type, type)) for name, type in said)
+    else:
+        columns = layout.columns
+    if columns:
+        settings.set_partitions([(column.spelled, _PLAIN) for column in columns])
+        settings.drop_from_schema({column.name for column in columns})
+    return Arrangement(method, arguments, columns)
+
+
+def register_files(context: SessionContext, register: Callable[..., None], arranged: Arrangement) -> dict[str, Any]:
+    """Register the table, as a view if its partition columns need one. Returns what DataFusion got."""
+    name = arranged.arguments["name"]
+    register(context, **arranged.arguments)
+    if not arranged.columns:
+        return arranged.arguments
+    try:
+        frame = context.table(name)
+    except Exception:
+        context.deregister_table(name)
+        register(context, **arranged.of_files_alone())
+        schema = context.table(name).schema()
+        context.deregister_table(name)
+        arranged = arranged.with_schema(schema)
+        register(context, **arranged.arguments)
+        frame = context.table(name)
+    context.deregister_table(name)
+    context.register_view(name, arranged.expose(frame))
+    return arranged.arguments
+
+
+def read_files(
+    context: SessionContext, read: Callable[..., datafusion.DataFrame], arranged: Arrangement
+) -> tuple[datafusion.DataFrame, dict[str, Any]]:
+    """A frame of the files, and what DataFusion got."""
+    try:
+        frame = read(context, **arranged.arguments)
+    except Exception:
+        if not arranged.columns:
+            raise
+        arranged = arranged.with_schema(read(context, **arranged.of_files_alone()).schema())
+        frame = read(context, **arranged.arguments)
+    return arranged.expose(frame) if arranged.columns else frame, arranged.arguments
+
+
+def _look(format: str, settings: FileArguments, prepare: Callable[[SessionContext], None], *, hive: bool) -> Layout:
+    path = settings.arguments["path"]
+    if isinstance(path, str | PathLike) and _is_file(str(path)):
+        extension, compression = ending_of(str(path))
+        return Layout(extension, compression)
+    context = listing_context()
+    prepare(context)
+    known = settings.get("schema")
+    listed = list_files(context, path, settings.extension or "", settings.arguments.get("object_store"))
+    return survey(listed, path, None if settings.extension is not None else format, known=known, hive=hive)
+
+
+def _is_file(path: str) -> bool:
+    """Whether a path names one file; of a URL, its ending tells."""
+    return format_of(path) is not None and not path.endswith("/") if "://" in path else Path(path).is_file()
+
+
+def visible_files(path: Any) -> str | None:
+    """A directory of this machine as a glob of its visible files; None for anything that no glob can say."""
+    if not isinstance(path, str | PathLike) or "://" in str(path) or _GLOB & set(str(path)):
+        return None
+    return f"{str(path).rstrip('/')}/{_VISIBLE}"

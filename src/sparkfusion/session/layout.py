@@ -1,0 +1,153 @@
+"""What is in the directory of a table: how its files end, which directories are partitions, what is hidden.
+
+DataFusion lists the files, so every object store works; what their names mean is decided as `feeds.Files` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+from datafusion import SessionConfig, SessionContext
+
+from sparkfusion.errors import UserError
+from sparkfusion.feed.ready.formats import ending_of, format_of
+from sparkfusion.feed.ready.hive import NULL_VALUE, inferred_type, partition_of
+from sparkfusion.feed.ready.patterns import is_hidden, split_glob
+from sparkfusion.plan.wire import decode, file_scan_conf, walk
+
+Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
+_ANY_COLUMN = pa.schema([("line", pa.string())])
+
+
+@dataclass(frozen=True)
+class PartitionColumn:
+    """A column whose values are in directory names. `spelled` is its name there: DataFusion compares that."""
+
+    spelled: str
+    name: str
+    type: pa.DataType
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a listing says of a table.
+
+    Attributes:
+        extension: how names of the table's files end; None if no file says.
+        compression: what packed all of them.
+        has_nulls: whether a directory stands for NULL.
+        has_hidden: whether files that writers hide, such as `_SUCCESS`, are among those that DataFusion lists.
+    """
+
+    extension: str | None = None
+    compression: str | None = None
+    columns: tuple[PartitionColumn, ...] = ()
+    has_nulls: bool = False
+    has_hidden: bool = False
+
+
+def list_files(context: SessionContext, paths: Paths, extension: str, object_store: Any = None) -> list[str]:
+    """The files, as DataFusion lists them, without reading one."""
+    several: Any = [str(path) for path in paths] if isinstance(paths, list | tuple) else str(paths)
+    context.register_csv("listed", several, _ANY_COLUMN, file_extension=extension, object_store=object_store)
+    encoded = context.table("listed").execution_plan().to_bytes(context)
+    confs = [conf for node in walk(decode(encoded)) if (conf := file_scan_conf(node)) is not None]
+    return [file.path for conf in confs for group in conf.file_groups for file in group.files]
+
+
+def listing_context() -> SessionContext:
+    return SessionContext(SessionConfig().with_target_partitions(1).with_repartition_file_scans(enabled=False))
+
+
+def survey(
+    files: Sequence[str], paths: Paths, format: str | None, *, known: pa.Schema | None = None, hive: bool = True
+) -> Layout:
+    """What the names of a table's files say.
+
+    Args:
+        format: only files that end like it count; None takes all, whatever their ending.
+        known: types of partition columns; others are int64 if all their values are integers, else strings.
+        hive: whether to look for partition columns. All files must have the same.
+    """
+    shown = [file for file in files if not is_hidden(_name(file))]
+    of_format = [file for file in shown if format is None or format_of(file) == format]
+    endings = {ending_of(_name(file)) for file in of_format}
+    extension, compression = _common_ending(endings, len(shown) == len(of_format))
+    roots = _roots(paths)
+    directories = {file: _partitions(file, roots) for file in of_format}
+    values = _agreed(directories) if hive else {}
+    types = {field.name: field.type for field in known} if known is not None else {}
+    columns = []
+    for name, found in values.items():
+        plain = unquote(name)
+        columns.append(PartitionColumn(name, plain, types.get(plain, inferred_type(found))))
+    return Layout(
+        extension,
+        compression,
+        tuple(columns),
+        has_nulls=any(each.endswith(f"={NULL_VALUE}") for found in directories.values() for each in found),
+        has_hidden=any(is_hidden(_name(file)) for file in files),
+    )
+
+
+def _common_ending(endings: set[tuple[str, str | None]], only_these: bool) -> tuple[str | None, str | None]:
+    if not endings:
+        return None, None
+    if len(endings) == 1:
+        return next(iter(endings))
+    compressions = {compression for _, compression in endings}
+    if only_these and len(compressions) == 1:
+        return "", next(iter(compressions))
+    return None, None
+
+
+def _agreed(spelled: dict[str, list[str]]) -> dict[str, list[str | None]]:
+    """The values of each partition column, by the name that directories give it; every file must have the same."""
+    values: dict[str, list[str | None]] = {}
+    first: tuple[str, list[str]] | None = None
+    for file, directories in spelled.items():
+        names = [directory.partition("=")[0] for directory in directories]
+        first = first or (file, names)
+        if names != first[1]:
+            raise UserError(
+                f"{file!r} has the partition columns {', '.join(names) or 'none'}; "
+                f"{first[0]!r} has {', '.join(first[1]) or 'none'}",
+                hint="hive=False reads all files and ignores such directories",
+            )
+        for name, directory in zip(names, directories, strict=True):
+            own = partition_of(directory)
+            assert own is not None
+            values.setdefault(name, []).append(own[1])
+    return values
+
+
+def _partitions(file: str, roots: list[str]) -> list[str]:
+    """The directories `name=value` between a table's directory and a file."""
+    for root in roots:
+        if file.startswith(f"{root}/") or not root:
+            between = file.removeprefix(root).strip("/").split("/")[:-1]
+            return [directory for directory in between if partition_of(directory) is not None]
+    return []
+
+
+def _roots(paths: Paths) -> list[str]:
+    """The directories that paths mean, as an object store spells them: without the part of a glob."""
+    found = []
+    for path in paths if isinstance(paths, list | tuple) else [paths]:
+        text = fspath(path) if isinstance(path, str | PathLike) else str(path)
+        if "://" in text:
+            found.append(unquote(urlsplit(text).path).strip("/"))
+        else:
+            base = text if Path(text).exists() else split_glob(text)[0]
+            found += [str(each).strip("/") for each in (Path(base).absolute(), Path(base).resolve())]
+    return found
+
+
+def _name(file: str) -> str:
+    return file.rpartition("/")[2]

@@ -1,0 +1,219 @@
+"""Tables over directories as Hive, Spark and others write them: partition columns, NULL partitions, hidden files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+
+from sparkfusion import DataFrame, Session, UserError
+from tests.behaviour.parts import DISTRIBUTED, assert_distributed_like_single_node
+from tests.conftest import Connect
+
+pytestmark = pytest.mark.runners(
+    "local", "flight", "spark-local", reason="how files are found does not depend on where frames are"
+)
+
+NULL = "__HIVE_DEFAULT_PARTITION__"
+SAID = "nothing runs: it is about what is registered"
+
+
+@pytest.fixture
+def session(connect: Connect) -> Session:
+    return connect(DISTRIBUTED)
+
+
+def _write_arrow(rows: pa.Table, path: Path) -> None:
+    with pa.ipc.new_file(str(path), rows.schema) as writer:
+        writer.write_table(rows)
+
+
+def _write_json(rows: pa.Table, path: Path) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows.to_pylist()))
+
+
+WRITERS: dict[str, Callable[[pa.Table, Path], Any]] = {
+    "parquet": pq.write_table,
+    "csv": pa_csv.write_csv,
+    "json": _write_json,
+    "arrow": _write_arrow,
+}
+
+
+def write_hive(home: Path, format: str = "parquet", years: tuple[str, ...] = ("2023", "2024", NULL)) -> Path:
+    """Directories year=…/place=…, three rows in each, with the things that writers leave beside them."""
+    for number, year in enumerate(years):
+        for place in ("a%2Fb", NULL):
+            directory = home / f"year={year}" / f"place={place}"
+            directory.mkdir(parents=True)
+            rows = pa.table({"v": [10 * number, 10 * number + 1, 10 * number + 2]})
+            WRITERS[format](rows, directory / f"part.{format}")
+            (directory / f".part.{format}.crc").write_bytes(b"\0\1")
+    (home / "_SUCCESS").touch()
+    (home / "_temporary" / "0").mkdir(parents=True)
+    (home / "_temporary" / "0" / f"part.{format}").write_bytes(b"not a row")
+    return home
+
+
+def assert_hive(frame: DataFrame, table: str) -> None:
+    assert [field.name for field in frame.schema()] == ["v", "year", "place"]
+    found = assert_distributed_like_single_node(frame)
+    assert found.schema.field("year").type == pa.int64(), table
+    places = {(row["year"], row["place"]) for row in found.to_pylist()}
+    assert places == {(year, place) for year in (2023, 2024, None) for place in ("a/b", None)}
+    assert found.num_rows == 18
+
+
+@pytest.mark.parametrize("format", WRITERS)
+def test_partition_columns_are_found(session: Session, tmp_path: Path, format: str) -> None:
+    home = write_hive(tmp_path / "t", format)
+    getattr(session, f"register_{format}")("t", home)
+    assert_hive(session.table("t"), "registered")
+    assert_hive(getattr(session, f"read_{format}")(home), "read")
+
+
+def test_conditions_on_partitions_prune_directories(session: Session, tmp_path: Path) -> None:
+    session.register_parquet("t", write_hive(tmp_path / "t"))
+    for condition, rows, files in (("year = 2024", 6, 2), ("year is null and place is null", 3, 1), ("year < 0", 0, 0)):
+        frame = session.sql(f"select v, year, place from t where {condition}")
+        assert frame.to_datafusion().execution_plan().display_indent().count("part.parquet") == files, condition
+        assert frame.collect().num_rows == rows, condition
+
+
+@pytest.mark.runners("local", reason=SAID)
+def test_hive_false_reads_files_alone(session: Session, tmp_path: Path) -> None:
+    home = write_hive(tmp_path / "t")
+    session.register_parquet("t", home, hive=False)
+    assert session.table("t").schema().names == ["v"]
+    assert session.read_parquet(home, hive=False).collect().num_rows == 18
+
+
+def test_columns_that_are_given_have_nulls_too(session: Session, tmp_path: Path) -> None:
+    home = write_hive(tmp_path / "t")
+    given = [("year", pa.int32()), ("place", pa.string())]
+    session.register_parquet("t", home, table_partition_cols=given)
+    found = assert_distributed_like_single_node(session.sql("select year, place, count(*) as n from t group by 1, 2"))
+    assert found.schema.types[:2] == [pa.int32(), pa.string()]
+    assert None in found.column("year").to_pylist()
+
+
+@pytest.mark.runners("local", reason=SAID)
+def test_given_columns_without_null_partitions_keep_insert(session: Session, tmp_path: Path) -> None:
+    (tmp_path / "t" / "k=1").mkdir(parents=True)
+    pq.write_table(pa.table({"v": [1]}), tmp_path / "t" / "k=1" / "0.parquet")
+    session.register_parquet("t", tmp_path / "t", table_partition_cols=[("k", pa.int64())])
+    session.sql("insert into t values (2, 7)").collect()
+    assert (tmp_path / "t" / "k=7").is_dir()
+    assert session.sql("select v, k from t order by v").to_pylist() == [{"v": 1, "k": 1}, {"v": 2, "k": 7}]
+
+
+@pytest.mark.runners("local", reason=SAID)
+def test_a_partition_column_that_is_in_the_files_too(session: Session, tmp_path: Path) -> None:
+    (tmp_path / "t" / "k=1").mkdir(parents=True)
+    pq.write_table(pa.table({"k": ["of the file"], "v": [1]}), tmp_path / "t" / "k=1" / "0.parquet")
+    assert session.read_parquet(tmp_path / "t").to_pylist() == [{"v": 1, "k": 1}]
+    session.register_parquet("t", tmp_path / "t")
+    assert session.table("t").to_pylist() == [{"v": 1, "k": 1}]
+    pa_csv.write_csv(pa.table({"k": ["of the file"], "v": [1]}), tmp_path / "t" / "k=1" / "0.csv")
+    with pytest.raises(UserError, match="column 'k' is in the files as well") as caught:
+        session.register_csv("c", tmp_path / "t")
+    assert "hive=False" in str(caught.value)
+    assert not session.table_exist("c")
+
+
+@pytest.mark.runners("local", reason=SAID)
+def test_files_with_other_partitions_are_named(session: Session, tmp_path: Path) -> None:
+    home = write_hive(tmp_path / "t")
+    pq.write_table(pa.table({"v": [1]}), home / "loose.parquet")
+    with pytest.raises(UserError, match=r"loose\.parquet") as caught:
+        session.register_parquet("t", home)
+    assert "hive=False" in str(caught.value)
+    session.register_parquet("t", home, hive=False)
+    assert session.table("t").collect().num_rows == 19
+
+
+def test_hidden_files_are_not_read(session: Session, tmp_path: Path) -> None:
+    for number in range(3):
+        pq.write_table(pa.table({"v": [number]}), tmp_path / f"{number}.parquet")
+    pq.write_table(pa.table({"v": [7]}), tmp_path / "_3.parquet")
+    pq.write_table(pa.table({"v": [8]}), tmp_path / ".4.parquet")
+    session.register_parquet("t", tmp_path)
+    assert sorted(assert_distributed_like_single_node(session.table("t")).column("v").to_pylist()) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("partitioned", ["", "partitioned by (year, place)"])
+def test_external_tables(session: Session, tmp_path: Path, partitioned: str) -> None:
+    home = write_hive(tmp_path / "it's t")
+    at = str(home).replace("'", "''")
+    session.sql(f"create external table t stored as parquet {partitioned} location '{at}/'")
+    found = assert_distributed_like_single_node(session.sql("select cast(year as string) as y, place, v from t"))
+    assert {row["y"] for row in found.to_pylist()} == {"2023", "2024", None}
+    assert session.sql("select v from t where year is null").collect().num_rows == 6
+
+
+@pytest.mark.runners("local", reason=SAID)
+def test_external_tables_beside_an_empty_success_file(session: Session, tmp_path: Path) -> None:
+    (tmp_path / "k=1").mkdir()
+    pq.write_table(pa.table({"v": [1]}), tmp_path / "k=1" / "0.parquet")
+    (tmp_path / "_SUCCESS").touch()
+    session.sql(f"create external table t stored as parquet location '{tmp_path}/'")
+    assert session.table("t").to_pylist() == [{"v": 1, "k": "1"}]
+    session.sql(f"create external table if not exists t stored as parquet location '{tmp_path}/'")
+
+
+@pytest.mark.runners("local", reason=SAID)
+def test_an_external_table_with_numbers_and_a_null_partition_is_refused(session: Session, tmp_path: Path) -> None:
+    home = write_hive(tmp_path / "t")
+    columns = "v bigint, year int, place string"
+    with pytest.raises(UserError, match=r"partition column 'year' is int32, and a directory year=__HIVE"):
+        session.sql(
+            f"create external table t ({columns}) stored as parquet partitioned by (year, place) location '{home}/'"
+        )
+    assert not session.table_exist("t")
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".ndjson", ".json"])
+def test_lines_of_json_by_any_ending(session: Session, tmp_path: Path, ending: str) -> None:
+    for number in range(3):
+        _write_json(pa.table({"v": [number]}), tmp_path / f"{number}{ending}")
+    session.register_json("t", tmp_path)
+    assert assert_distributed_like_single_node(session.table("t")).num_rows == 3
+    assert session.read_json(tmp_path / f"1{ending}").to_pylist() == [{"v": 1}]
+
+
+@pytest.mark.runners("local", reason=SAID)
+def test_endings_tell_the_compression(session: Session, tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"{number}.jsonl.gz").write_bytes(gzip.compress(f'{{"v": {number}}}\n'.encode()))
+        (tmp_path / f"{number}.csv.gz").write_bytes(gzip.compress(f"v\n{number}\n".encode()))
+    for frame in (session.read_json(tmp_path), session.read_csv(tmp_path), session.read_csv([tmp_path / "0.csv.gz"])):
+        assert "compression" in (frame.distribution().reason or "")
+    assert sorted(session.read_json(tmp_path).collect().column("v").to_pylist()) == [0, 1, 2]
+    session.register_csv("t", tmp_path)
+    assert session.table("t").collect().num_rows == 3
+
+
+@pytest.mark.runners("local", reason=SAID)
+def test_several_endings_of_one_format(session: Session, tmp_path: Path) -> None:
+    for number, ending in enumerate((".json", ".jsonl", ".ndjson")):
+        _write_json(pa.table({"v": [number]}), tmp_path / f"{number}{ending}")
+    assert sorted(session.read_json(tmp_path).collect().column("v").to_pylist()) == [0, 1, 2]
+
+
+def test_files_that_come_later_are_seen(session: Session, tmp_path: Path) -> None:
+    """By queries that are distributed and by those that are not."""
+    pq.write_table(pa.table({"v": [0]}), tmp_path / "0.parquet")
+    session.register_parquet("t", tmp_path)
+    for number in range(1, 4):
+        assert session.sql("select count(*) as n from t where v >= 0").to_pylist() == [{"n": number}]
+        assert session.sql("select v from t").to_datafusion().to_arrow_table().num_rows == number
+        pq.write_table(pa.table({"v": [number]}), tmp_path / f"{number}.parquet")
+    session.sql(f"copy (select 9 as v) to '{tmp_path}/9.parquet'").collect()
+    assert session.sql("select v from t").to_datafusion().to_arrow_table().num_rows == 5
