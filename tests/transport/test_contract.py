@@ -16,7 +16,8 @@ import pytest
 from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionError, UserError
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.feed.ledger import Grant
-from sparkfusion.feed.units import FileUnit, encode_unit
+from sparkfusion.feed.unit_codec import encode_unit
+from sparkfusion.feed.units import FileUnit
 from sparkfusion.ids import TaskKey
 from sparkfusion.plan.sources import SourceFile
 from sparkfusion.transport import held as held_module

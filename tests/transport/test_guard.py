@@ -15,7 +15,8 @@ import sparkfusion
 from sparkfusion.errors import PlanTooLargeError, UserError
 from sparkfusion.exchange.home import SharedHome
 from sparkfusion.feed.ledger import Grant
-from sparkfusion.feed.units import FileUnit, encode_unit
+from sparkfusion.feed.unit_codec import encode_unit
+from sparkfusion.feed.units import FileUnit
 from sparkfusion.ids import TaskKey
 from sparkfusion.plan.wire import decode, encode, file_scan_conf, walk
 from sparkfusion.transport.base import TaskOrder

@@ -13,7 +13,8 @@ from sparkfusion.feed.feed import WorkUnitFeed
 from sparkfusion.feed.lanes import Found, Lane, pull, start_thread
 from sparkfusion.feed.ledger import Grant, Ledger
 from sparkfusion.feed.provider import FeedContext
-from sparkfusion.feed.units import FileUnit, WorkUnit, encode_unit
+from sparkfusion.feed.unit_codec import encode_unit
+from sparkfusion.feed.units import FileUnit, WorkUnit
 
 MOST_UNITS_AT_ONCE = 1000
 _MOST_BYTES_AHEAD = 64 * 1024 * 1024

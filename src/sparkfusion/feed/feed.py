@@ -10,7 +10,8 @@ from typing import Any, Protocol
 
 from sparkfusion.errors import UserError
 from sparkfusion.feed.provider import FeedContext, ScanRequest, Units, WorkUnitFeedProvider
-from sparkfusion.feed.units import WorkUnit, unpack
+from sparkfusion.feed.unit_codec import unpack
+from sparkfusion.feed.units import WorkUnit
 
 _END = object()
 

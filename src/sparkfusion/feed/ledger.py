@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from sparkfusion.feed.units import pack
+from sparkfusion.feed.unit_codec import pack
 
 
 @dataclass(frozen=True)

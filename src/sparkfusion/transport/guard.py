@@ -5,28 +5,31 @@ from __future__ import annotations
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from urllib.parse import unquote
 
 from sparkfusion.config import MIB
-from sparkfusion.errors import PlanTooLargeError, UserError
+from sparkfusion.errors import PlanTooLargeError, UserError, WireFormatError
 from sparkfusion.exchange.owned import LOCK, PREFIX
 from sparkfusion.exchange.urls import is_url, plain_path
 from sparkfusion.feed.feed import UnitSource
-from sparkfusion.feed.units import FileUnit, is_compressed, unpack
+from sparkfusion.feed.unit_codec import is_compressed, unpack
+from sparkfusion.feed.units import FileUnit
 from sparkfusion.plan.feeds import is_fed
 from sparkfusion.plan.sources import placeholder_of
-from sparkfusion.plan.wire import PlanNode, decode, file_scan_conf, kind, walk
-from sparkfusion.plan.wire.tree import SINKS
+from sparkfusion.plan.wire import PlanNode, decode, file_scan_conf, walk
+from sparkfusion.plan.wire.survey import UnknownPlanError, functions_in
 from sparkfusion.transport.base import TaskOrder
 from sparkfusion.transport.message import ProtocolError
+from sparkfusion.transport.shape import check_shape, check_sources
 from sparkfusion.worker.task import TaskSpec
 
 _LOCAL_STORE = "file:///"
 _REMOTE_STORE = re.compile(r"(?!file:)[a-z][a-z0-9+.-]*://[^\s/]+/?")
-_REFUSED = frozenset({"unknown", "extension", *SINKS})  # they write files, or are something we cannot look into
+_CATALOG = "datafusion.catalog.location"  # the only option of a session that names a directory
+NO_FUNCTIONS = "this worker does not take Python functions"
 TRUST = "start the workers with --trust-python, if you trust everybody who has their token"
 
 
@@ -71,16 +74,17 @@ class Guard:
             raise ProtocolError(f"a task cannot have {spec.outputs:,} output partitions")
         if sum(len(each.files) for each in spec.inputs) > limits.input_files:
             raise ProtocolError(f"a task reads more than {limits.input_files:,} files")
+        check_shape(order)
         if not self.trust_python:
             self._check_functions(order)
-        root = decode(spec.plan)
-        for node in walk(root):
-            if kind(node) in _REFUSED:
-                raise ProtocolError(f"a worker does not run plans with a node of kind {kind(node)!r}")
+        root = self._looked_at(spec.plan)
         if self.roots:
             self._check_scans(root, spec)
+        check_sources(root, order)
+        self._check_options(spec.options)
         if order.writes is not None:
             self._check_staging(Path(order.writes.staging))
+            self._check_options(order.writes.options)
 
     def check_path(self, path: str, verb: str = "read") -> None:
         if self.roots and not self.allows(path):
@@ -98,6 +102,17 @@ class Guard:
         """The same units, checked as they come."""
         return _CheckedUnits(units, self)
 
+    def _looked_at(self, plan: bytes) -> PlanNode:
+        """The plan, after every field of it was found in the format. What it does not know, it does not let pass."""
+        try:
+            functions = functions_in(plan)
+            root = decode(plan)
+        except (UnknownPlanError, WireFormatError) as error:
+            raise ProtocolError(error.message) from None
+        if functions and not self.trust_python:
+            raise UserError(NO_FUNCTIONS, hint=TRUST)
+        return root
+
     def _check_functions(self, order: TaskOrder) -> None:
         if order.reader is not None:
             table = order.spec.feed.table if order.spec.feed is not None else ""
@@ -106,6 +121,11 @@ class Guard:
             )
         if order.recipe is not None:
             raise UserError("object stores are made by Python functions, which this worker does not take", hint=TRUST)
+
+    def _check_options(self, options: Mapping[str, str]) -> None:
+        """Those of the runtime (memory, directories, caches) are the worker's own, whatever an order says of them."""
+        if options.get(_CATALOG):
+            self.check_path(options[_CATALOG])
 
     def _check_staging(self, staging: Path) -> None:
         """It stands in a directory that a coordinator made for a query, and holds."""
@@ -142,7 +162,7 @@ OPEN = _Open(Limits(*[sys.maxsize] * len(fields(Limits))), trust_python=True)
 
 def named_refusal(message: str) -> str | None:
     """What to say if DataFusion refused to unpickle a function inside a plan; None for any other error."""
-    return "this worker does not take Python functions" if "Refusing to deserialize inline Python" in message else None
+    return NO_FUNCTIONS if "Refusing to deserialize inline Python" in message else None
 
 
 class _CheckedUnits:

@@ -119,7 +119,8 @@ class _Stores:
     """The directories of one query."""
 
     def __init__(self, query: QueryId, secret: str, options: HostOptions, order: TaskOrder, peers: Peers) -> None:
-        memory = MemoryBudget(machine_memory() // 8 if order.store_memory < 0 else order.store_memory)
+        most = machine_memory()
+        memory = MemoryBudget(most // 8 if order.store_memory < 0 else min(order.store_memory, most))
         self._frames = LocalStore(query, memory_budget=memory, directory=options.directory)
         self._fetched = LocalStore(query, memory_budget=memory, directory=options.directory)
         self._disk = LocalStore(query, memory_budget=0, directory=options.directory)

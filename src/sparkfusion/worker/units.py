@@ -14,7 +14,7 @@ from sparkfusion.errors import UserError, classify
 from sparkfusion.exchange.urls import file_size, is_url, plain_path, split_object
 from sparkfusion.feed.feed import UnitSource
 from sparkfusion.feed.provider import Reader
-from sparkfusion.feed.units import FileUnit, WorkUnit
+from sparkfusion.feed.units import FileUnit, WorkUnit, check_path, check_span
 from sparkfusion.plan.feeds import FeedId, UnitFile
 from sparkfusion.plan.sources import object_path
 from sparkfusion.worker.blame import name_table
@@ -91,6 +91,11 @@ def _located(unit: FileUnit, feed: FeedInput) -> tuple[str, UnitFile]:
     else:
         store, path = LOCAL_STORE, object_path(str(Path(plain_path(unit.path)).resolve()))
     size = unit.size if unit.size is not None else _found_size(unit.path, feed)
+    try:
+        check_path(path)  # links are followed by now, and percent signs are characters
+        check_span(unit.path, unit.range, size)
+    except UserError as error:
+        raise name_table(error, feed.table) from None
     return store, UnitFile(path, size, unit.range, values)
 
 

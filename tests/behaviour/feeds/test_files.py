@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -349,6 +350,34 @@ def test_a_wrong_size_is_an_error_or_right_anyway(session: Session, tmp_path: Pa
         assert str(path).lstrip("/") in str(error)  # noqa: PT017
     else:
         assert units_seen(found) == exactly_once(range(10))
+
+
+def _one_file(path: str, partition: int | None, context: FeedContext) -> Iterator[FileUnit]:
+    yield FileUnit(path)
+
+
+@pytest.mark.parametrize("name", ["a\nb.parquet", "a\x01b.parquet", "a\x7fb.parquet"])
+def test_a_name_with_a_control_character_is_the_users_error(session: Session, tmp_path: Path, name: str) -> None:
+    """No object store takes it, however the unit spells it: as it is, in a URL, behind a link."""
+    pq.write_table(WHOLE, tmp_path / name)
+    (tmp_path / "link.parquet").symlink_to(tmp_path / name)
+    for path in (str(tmp_path / name), (tmp_path / name).as_uri(), str(tmp_path / "link.parquet")):
+        session.register_feed("f", Scripted(partial(_one_file, path)), schema=SCHEMA, format="parquet")
+        with pytest.raises(UserError, match="control character") as raised:
+            session.sql("select sum(v) from f").collect()
+        assert "'f'" in str(raised.value)
+        session.deregister_table("f")
+
+
+def test_a_range_behind_the_end_is_the_users_error(session: Session, tmp_path: Path) -> None:
+    """Where the provider does not know the size, the task finds it out."""
+    (path,) = write_files(tmp_path, files=1)
+    far = FileUnit(str(path), range=(0, path.stat().st_size + 1))
+    session.register_feed("f", Scripted([far]), schema=SCHEMA, format="parquet")
+    with pytest.raises(UserError, match="ends behind the file") as raised:
+        session.sql("select unit from f").collect()
+    assert "'f'" in str(raised.value)
+    assert str(path) in str(raised.value)
 
 
 def test_a_file_that_cannot_be_that_type_is_an_error(session: Session, tmp_path: Path) -> None:

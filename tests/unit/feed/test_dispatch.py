@@ -12,7 +12,7 @@ from sparkfusion import FeedError, QueryCancelledError, SparkfusionError, WorkUn
 from sparkfusion.feed.dispatch import MOST_UNITS_AT_ONCE, Answer, Dispatcher
 from sparkfusion.feed.ledger import Grant, Ledger
 from sparkfusion.feed.provider import FeedContext, ScanRequest
-from sparkfusion.feed.units import unpack
+from sparkfusion.feed.unit_codec import unpack
 from tests.behaviour.probes import PATIENCE
 from tests.suites.feeds import Door, Scripted, counting_up, wait_until
 

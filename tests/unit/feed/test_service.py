@@ -19,7 +19,7 @@ from sparkfusion.feed.declare import FeedDeclaration
 from sparkfusion.feed.provider import FeedContext, ScanRequest, WorkUnitFeedProvider
 from sparkfusion.feed.service import FeedService
 from sparkfusion.feed.service_client import RemoteUnits
-from sparkfusion.feed.units import unpack
+from sparkfusion.feed.unit_codec import unpack
 
 QUERY = "query"
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import json
 import math
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from sparkfusion import FileUnit, UserError, WorkUnit
-from sparkfusion.feed.units import encode_unit, pack, unpack
+from sparkfusion.feed.unit_codec import encode_unit, pack, unpack
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -103,3 +106,68 @@ def test_a_relative_path_is_one_of_the_coordinator(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir("/")
     paths = [unit.path for unit in unpack(packed, trust_python=False) if isinstance(unit, FileUnit)]
     assert paths == [f"{tmp_path}/data/a.parquet", "s3://bucket/a.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: FileUnit("x", -1), "size of file 'x'"),
+        (lambda: FileUnit("x", 1 << 63), "size of file 'x'"),
+        (lambda: FileUnit("x", 1.5), "size of file 'x'"),  # type: ignore[arg-type]
+        (lambda: FileUnit("x", 9, range=(5, 3)), "start first"),
+        (lambda: FileUnit("x", 9, range=(-1, 3)), "start first"),
+        (lambda: FileUnit("x", 9, range=(1,)), "start first"),  # type: ignore[arg-type]
+        (lambda: FileUnit("x", 9, range=7), "start first"),  # type: ignore[arg-type]
+        (lambda: FileUnit("x", 9, range=(0, 10)), "ends behind the file, which has 9 bytes"),
+        (lambda: FileUnit(""), "path"),
+        (lambda: FileUnit("a\nb"), "control character"),
+        (lambda: FileUnit("a\x7fb"), "control character"),
+        (lambda: FileUnit("a\udcff"), "no UTF-8"),
+        (lambda: FileUnit("x", weight=math.inf), "weight"),
+        (lambda: WorkUnit(1, weight=math.nan), "weight"),
+    ],
+)
+def test_units_that_cannot_be_are_refused(make: Callable[[], WorkUnit], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        make()
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        {"f": "/x", "u": ""},
+        {"f": "/x", "j": 1},
+        {"j": 1, "p": ""},
+        {"b": "", "j": 1},
+        {"u": "", "w": 1},
+        {"w": 1},
+        {},
+        {"f": 1},
+        {"f": "/x", "s": "1"},
+        {"f": "/x", "s": -1},
+        {"f": "/x", "r": [1]},
+        {"f": "/x", "r": [2, 1]},
+        {"f": "/x", "r": {"0": 1}},
+        {"f": "/x", "v": []},
+        {"f": "/x", "v": {"p": 1}},
+        {"f": "/x", "v": {"p": {"b": 1}}},
+        {"b": 1},
+        {"b": "?"},
+        {"j": 1, "w": "1"},
+        {"j": 1, "w": 0},
+        [],
+        1,
+        None,
+    ],
+)
+def test_units_of_a_wrong_shape_are_no_units(unit: Any) -> None:
+    with pytest.raises(UserError):
+        unpack(json.dumps([unit]).encode(), trust_python=False)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"[", b"x", b"[" * 100_000, zlib.compress(b"{}"), zlib.compress(b"1"), b"[\xff]"]
+)
+def test_bytes_that_are_no_units(data: bytes) -> None:
+    with pytest.raises(UserError, match="no work units"):
+        unpack(data, trust_python=False)

@@ -11,7 +11,7 @@ import pytest
 
 from sparkfusion import FeedContext, FileUnit, UserError, WorkUnit, WorkUnitFeed
 from sparkfusion.feed.ledger import Grant
-from sparkfusion.feed.units import encode_unit
+from sparkfusion.feed.unit_codec import encode_unit
 from tests.suites.feeds import AsyncScripted, Scripted
 
 SECRET = "a password that only the provider knows"

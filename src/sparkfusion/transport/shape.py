@@ -1,0 +1,61 @@
+"""Whether an order's parts fit together: what its fields may say, before anything is done with them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from sparkfusion.plan.feeds import feeds_read
+from sparkfusion.plan.sources import exchange_of, placeholder_of
+from sparkfusion.plan.wire import PlanNode, file_scan_conf, walk
+from sparkfusion.transport.base import TaskOrder
+from sparkfusion.transport.message import ProtocolError
+
+_MOST = (1 << 63) - 1
+_MOST_ID = (1 << 31) - 1
+_COMPRESSIONS = frozenset({"none", "lz4", "zstd"})
+
+
+def check_shape(order: TaskOrder) -> None:
+    """Raise if a number is out of its range, or a word is none of those it may be."""
+    for what, number, least, most in _numbers(order):
+        if not least <= number <= most:
+            raise ProtocolError(f"an order's {what} cannot be {number}")
+    if not (math.isfinite(order.patience) and order.patience > 0):
+        raise ProtocolError(f"an order's patience cannot be {order.patience}")
+    if order.compression not in _COMPRESSIONS:
+        raise ProtocolError(f"an order's compression cannot be {order.compression!r}")
+    if order.spec.feed is not None and not order.spec.feed.files and order.reader is None:
+        raise ProtocolError(f"the feed of table {order.spec.feed.table!r} has no reader")
+
+
+def check_sources(root: PlanNode, order: TaskOrder) -> None:
+    """Raise if the plan reads an exchange or a feed that the order does not give."""
+    given = {(each.exchange, each.group) for each in order.spec.inputs}
+    for node in walk(root):
+        conf = file_scan_conf(node)
+        paths = [file.path for group in conf.file_groups for file in group.files] if conf is not None else []
+        try:
+            exchange = exchange_of(node)
+        except ValueError:
+            raise ProtocolError("a plan reads an exchange that has no number") from None
+        if exchange is not None and not all(placeholder_of(path) in given for path in paths):
+            raise ProtocolError(f"a plan reads something of exchange {exchange} that its order does not give")
+    try:
+        fed = feeds_read(root)
+    except ValueError:
+        raise ProtocolError("a plan reads a feed that has no number") from None
+    if len(fed) != (order.spec.feed is not None):
+        raise ProtocolError("the feed that a plan reads is not the one that its order gives")
+
+
+def _numbers(order: TaskOrder) -> Iterator[tuple[str, int, int, int]]:
+    spec = order.spec
+    yield "memory limit", spec.memory_limit, 0, _MOST
+    yield "memory for frames", order.store_memory, -1, _MOST
+    yield "place in its feed", order.first, 0, _MOST
+    for each in spec.inputs:
+        yield "exchange", each.exchange, 0, _MOST_ID
+        yield "group", each.group, 0, _MOST_ID
+        for file in each.files:
+            yield "file size", file.size, 0, _MOST
