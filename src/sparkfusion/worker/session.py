@@ -27,7 +27,8 @@ def _session_config(options: tuple[tuple[str, str], ...]) -> SessionConfig:
     for name, value in options:
         if not name.startswith(RUNTIME_PREFIX) and name != SPARK_FUNCTIONS:
             config = config.set(name, value)
-    return config
+    # SET of an option of the runtime leaves this one false, and a context of ours needs its tables' schema
+    return config.with_create_default_catalog_and_schema(enabled=True)
 
 
 def task_context(
