@@ -34,6 +34,12 @@ class Setting:
 SETTINGS: tuple[Setting, ...] = (
     Setting("sparkfusion.enabled", "bool", True, "Distribute queries. Off: everything runs on single-node DataFusion."),
     Setting(
+        "sparkfusion.require_distributed",
+        "bool",
+        False,
+        "Raise an error instead of running a query on a single node, if it reads enough to be distributed but is not.",
+    ),
+    Setting(
         "sparkfusion.bytes_per_partition",
         "bytes",
         16 * MIB,

@@ -26,6 +26,14 @@ class QueryPlanned(Event):
 
 
 @dataclass(frozen=True)
+class QueryNotDistributed(Event):
+    """A query reads enough to be distributed, but cannot be. `count`: how many of the session, for this reason."""
+
+    reason: str
+    count: int
+
+
+@dataclass(frozen=True)
 class StageStarted(Event):
     stage: StageId
     tasks: int

@@ -8,12 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from sparkfusion.plan.stage import Why
 from sparkfusion.plan.subqueries import has_unproven_scalar_subquery
 from sparkfusion.plan.wire import PlanNode, file_scan_conf, kind, walk
 
 
 class NotDistributableError(Exception):
     """Raised while planning; its text is the reason that `explain` and the query's events show."""
+
+    def __init__(self, reason: str, why: Why = Why.REFUSED) -> None:
+        super().__init__(reason)
+        self.why = why
 
 
 _WRITES = "a sink loses options in the wire format, so it writes where it is asked"

@@ -143,12 +143,21 @@ class StageGraph:
         }
 
 
+class Why(StrEnum):
+    """What kind of reason keeps a query on a single node."""
+
+    SMALL = "small"  # it reads too little to split
+    SWITCHED_OFF = "switched off"  # somebody chose so
+    REFUSED = "refused"  # it reads enough, but cannot be distributed
+
+
 @dataclass(frozen=True)
 class Distribution:
     """What planning decided: a stage graph, or the reason why the query runs on a single node."""
 
     graph: StageGraph | None = None
     reason: str | None = None
+    why: Why | None = None
 
     @property
     def distributed(self) -> bool:

@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import pyarrow as pa
-from datafusion import SessionContext
 
 from sparkfusion.errors import QueryCancelledError, SparkfusionError, classify
 from sparkfusion.exchange.channel import Channel, ChannelClosedError
@@ -22,12 +21,11 @@ from sparkfusion.runner.feeds import JobFeeds
 from sparkfusion.runner.machine import HEAD, Policy
 from sparkfusion.runner.pool import TaskPool
 from sparkfusion.worker.cancel import CancelToken
+from sparkfusion.worker.limits import memory_share, spill_directory
 from sparkfusion.worker.run_task import run_task
 from sparkfusion.worker.task import TaskReport, TaskSpec
 
 PATIENCE_SECONDS = 10.0
-_MEMORY_LIMIT = "datafusion.runtime.memory_limit"
-TEMP_DIRECTORY = "datafusion.runtime.temp_directory"
 
 
 class DrivenJob(ABC):
@@ -146,19 +144,14 @@ class DrivenJob(ABC):
             outputs=task.outputs,
             options=self._job.options,
             memory_limit=task_memory(self._job, alone=task.key.stage == HEAD),
-            spill_directory=self._job.settings.directory() or self._job.options.get(TEMP_DIRECTORY, ""),
+            spill_directory=spill_directory(self._job.settings, self._job.options),
             feed=self._feeds.input(task.feed) if task.feed is not None else None,
         )
 
 
 def task_memory(job: QueryJob, *, alone: bool) -> int:
-    """Bytes for one task. A limit that the user set in DataFusion is shared by the slots; the head has them all."""
-    slots = job.settings.resolved_slots()
-    share = job.settings.resolved_task_memory()
-    limit = job.options.get(_MEMORY_LIMIT, "unlimited")
-    if limit != "unlimited" and not job.settings.integer("task_memory_bytes"):
-        share = SessionContext.parse_capacity_limit(_MEMORY_LIMIT, limit) // slots
-    return share * slots if alone else share
+    """Bytes for one task; the head has the memory of all slots."""
+    return memory_share(job.settings, job.options, alone=alone)
 
 
 def policy_of(job: QueryJob) -> Policy:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sparkfusion.config import Settings
 from sparkfusion.runner.base import QueryJob, RunningJob
-from sparkfusion.runner.job import TEMP_DIRECTORY, task_memory
+from sparkfusion.runner.job import task_memory
 from sparkfusion.runner.members import Member
 from sparkfusion.runner.without_spark import WithoutSpark
 from sparkfusion.runner.worker_job import Near, WorkerJob, begun
@@ -16,6 +16,7 @@ from sparkfusion.transport.guard import OPEN
 from sparkfusion.transport.in_process import InProcessChannel, start_worker, stop_worker
 from sparkfusion.transport.options import HostOptions, OwnFunctions
 from sparkfusion.transport.rewrites import NamedRewrite, installed_rewrites
+from sparkfusion.worker.limits import spill_directory
 
 
 class LocalRunner(WithoutSpark):
@@ -76,7 +77,7 @@ def _options(job: QueryJob) -> HostOptions:
         slots=job.settings.resolved_slots(),
         directory=directory,
         guard=OPEN,
-        spill_directory=directory or job.options.get(TEMP_DIRECTORY, ""),
+        spill_directory=spill_directory(job.settings, job.options),
         task_memory=task_memory(job, alone=False),
         release_seconds=0.0,  # tasks have ended, or never will
         own=OwnFunctions(job.prepare, {each.feed: each.reader for each in job.feeds}),

@@ -31,6 +31,18 @@ def leaves(plan: ExecutionPlan) -> Iterator[ExecutionPlan]:
         yield from leaves(child)
 
 
+def survey(plan: ExecutionPlan) -> tuple[int, list[ExecutionPlan]]:
+    """About how many bytes of rows in memory a plan reads, and its leaves that read anything else."""
+    held, others = 0, []
+    for leaf in leaves(plan):
+        size = memory_bytes(leaf)
+        if size is None:
+            others.append(leaf)
+        else:
+            held += size
+    return held, others
+
+
 def memory_bytes(leaf: ExecutionPlan) -> int | None:
     """About how many bytes of rows a scan of an in-memory table gives; None for any other node.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -23,7 +23,7 @@ from sparkfusion.plan.functions import register_spark_functions, spark_functions
 from sparkfusion.plan.gate import NotDistributableError, check_arrow_scans, check_logical
 from sparkfusion.plan.schema import SchemaProbe
 from sparkfusion.plan.sizing import choose_partitions, in_memory_weight, scan_bytes
-from sparkfusion.plan.stage import Distribution, StageGraph
+from sparkfusion.plan.stage import Distribution, StageGraph, Why
 from sparkfusion.plan.tables import tables_read
 from sparkfusion.plan.wire import PlanNode, decode, kind, walk
 from sparkfusion.plan.wire.build import union
@@ -31,7 +31,7 @@ from sparkfusion.session.config import SessionSettings
 from sparkfusion.session.feeds import FeedTables
 from sparkfusion.session.host_tables import HostTables
 from sparkfusion.session.lossy import LossyTables
-from sparkfusion.session.memory_rows import SHOW_SIZES, leaves, memory_bytes
+from sparkfusion.session.memory_rows import SHOW_SIZES, survey
 from sparkfusion.session.spool import TableSpool
 from sparkfusion.worker.session import SPARK_FUNCTIONS, session_config
 
@@ -43,15 +43,20 @@ _BROADCAST_ROWS = "datafusion.optimizer.hash_join_single_partition_threshold_row
 _BYTES_PER_ROW = 16  # a guess for build sides whose size DataFusion cannot tell
 _ENABLE = "allow it with SET sparkfusion.enabled = true"
 _WRITE_FIRST = "write the rows it needs to Parquet first (write_parquet of a simpler query), and register that"
+_SMALL_LEAVES = ("StreamingTableExec", "WorkTableExec")
+_ANY_SIZE = 1 << 60
+_STATEMENT = re.compile(r"CopyTo: |Explain|Analyze")
 _UNSUPPORTED_OPERATOR = re.compile(r"Unsupported plan and extension codec failed.*?Plan: (\w+)", re.DOTALL)
 _TABLE_SCAN = re.compile(r"TableScan: (.+?)(?= projection=|, (?:full_|partial_)?filters=|, fetch=|$)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A query after planning. `options` are the `datafusion.*` options it was planned with, for the workers.
+    """A query after planning.
 
     Attributes:
+        options: the `datafusion.*` options it was planned with, for the workers.
+        session_options: those of the session, for a single node.
         plan: the whole plan as DataFusion made it for distribution, encoded; None where that was not possible.
         feeds: the scans of fed tables in it.
         seconds: all of planning. `cut_seconds`: our part of it.
@@ -59,6 +64,7 @@ class Planned:
 
     distribution: Distribution
     options: dict[str, str]
+    session_options: dict[str, str]
     plan: bytes | None
     seconds: float
     cut_seconds: float = 0.0
@@ -107,23 +113,34 @@ class Planner:
                 graph = self._distribute(frame, attempt)
             except NotDistributableError as refusal:
                 self._refuse_placeholders(frame, str(refusal))
-                distribution = Distribution(reason=str(refusal))
+                distribution = Distribution(reason=str(refusal), why=self._why(refusal, frame))
             else:
                 distribution = Distribution(graph)
         seconds = time.perf_counter() - started
-        return Planned(distribution, attempt.options, attempt.encoded, seconds, attempt.cut_seconds, attempt.declared)
+        return Planned(
+            distribution=distribution,
+            options=attempt.options,
+            session_options=attempt.base_options,
+            plan=attempt.encoded,
+            seconds=seconds,
+            cut_seconds=attempt.cut_seconds,
+            feeds=attempt.declared,
+        )
 
-    def keep_here(self, reads: Iterable[datafusion.DataFrame], reason: str) -> Planned:
-        """The plan of a statement that runs in this process in any case; `reads` are the queries in it."""
+    def keep_here(self, reads: Sequence[datafusion.DataFrame], reason: str) -> Planned:
+        """The plan of a statement that runs in this process in any case; `reads` are the queries in it, first the one
+        whose rows it takes."""
         with self._lock:
             for query in reads:
                 self._refuse_placeholders(query, reason)
-            return Planned(Distribution(reason=reason), self._settings.datafusion_options(), None, 0.0)
+            distribution = Distribution(reason=reason, why=self._why(NotDistributableError(reason), reads[0]))
+            options = self._settings.datafusion_options()
+            return Planned(distribution, options, session_options=options, plan=None, seconds=0.0)
 
     def _distribute(self, frame: datafusion.DataFrame, attempt: _Attempt) -> StageGraph:
         settings = attempt.settings
         if not settings.flag("enabled"):
-            raise NotDistributableError("sparkfusion.enabled is false")
+            raise NotDistributableError("sparkfusion.enabled is false", Why.SWITCHED_OFF)
         logical = frame.logical_plan()
         text = logical.display_indent()
         tables = dict.fromkeys(_TABLE_SCAN.findall(text))
@@ -156,13 +173,11 @@ class Planner:
     def _choose(self, logical: datafusion.LogicalPlan, attempt: _Attempt, upper: int) -> PlanNode:
         """The query's plan, for as many partitions as it is worth."""
         physical = self._physical(logical, attempt, upper)
-        sizes = [(leaf, memory_bytes(leaf)) for leaf in leaves(physical.plan)]
-        held = sum(size for _, size in sizes if size is not None)
+        held, others = survey(physical.plan)
         if held <= attempt.settings.integer("memory_table_bytes"):
             root, held = self._encode(physical, attempt), 0
         else:  # encoding the whole plan would copy those rows
-            files = (_encoded(leaf, physical.context) for leaf, size in sizes if size is None)
-            root = union(map(decode, files))
+            root = union(decode(_encoded(leaf, physical.context)) for leaf in others)
             self._mark(root, attempt)
         scanned = scan_bytes(root) + in_memory_weight(held)
         wanted = choose_partitions(scanned, attempt.settings.integer("bytes_per_partition"), upper)
@@ -171,7 +186,8 @@ class Planner:
         if attempt.reads_host_tables or attempt.feeds:
             wanted = max(2, wanted)
         elif wanted == 1:
-            raise NotDistributableError(_too_small(scanned, upper))
+            worth_two = choose_partitions(scanned, attempt.settings.integer("bytes_per_partition"), 2) == 2
+            raise NotDistributableError(_too_small(scanned, upper), Why.SWITCHED_OFF if worth_two else Why.SMALL)
         if wanted != upper:
             physical = self._physical(logical, attempt, wanted)
         return root if wanted == upper and not held else self._encode(physical, attempt)
@@ -209,6 +225,29 @@ class Planner:
         per_task = attempt.settings.integer("bytes_per_partition")
         tasks_for = partial(choose_partitions, bytes_per_partition=per_task, upper_bound=attempt.slots)
         attempt.feeds = self.feeds.mark(root, tasks_for, attempt.options)
+
+    def _why(self, refusal: NotDistributableError, frame: datafusion.DataFrame) -> Why:
+        """The kind of a refusal: one that reads little is small, whatever else keeps it from being distributed."""
+        settings = self._settings.ours
+        if refusal.why is Why.SMALL:
+            return Why.SMALL
+        if refusal.why is Why.SWITCHED_OFF and not settings.flag("require_distributed"):
+            return Why.SWITCHED_OFF
+        try:
+            scanned = self._readable_bytes(frame.logical_plan())
+        except SparkfusionError:  # the query is wrong, and its user is told when it runs
+            return Why.SMALL
+        worth = choose_partitions(scanned, settings.integer("bytes_per_partition"), 2) == 2
+        return refusal.why if worth else Why.SMALL
+
+    def _readable_bytes(self, logical: datafusion.LogicalPlan) -> int:
+        """About what a query reads, also one that cannot be encoded. EXPLAIN and the like count with their query."""
+        while _STATEMENT.match(logical.display()) and logical.inputs():
+            (logical, *_) = logical.inputs()
+        attempt = _Attempt(self._settings.ours, self._settings.datafusion_options(), with_rows=False)
+        physical = self._physical(logical, attempt, 2)
+        held, others = survey(physical.plan)
+        return in_memory_weight(held) + sum(_leaf_bytes(leaf, physical.context) for leaf in others)
 
     def _probe_for(self, functions: tuple[str, ...]) -> SchemaProbe:
         """A probe that knows these functions of Spark's. A scan is not even decoded without its object store."""
@@ -285,6 +324,15 @@ def _encoded(plan: ExecutionPlan, context: SessionContext) -> bytes:
         return plan.to_bytes(context)
     except Exception as error:
         raise NotDistributableError(_why_not_encoded(error)) from None
+
+
+def _leaf_bytes(leaf: ExecutionPlan, context: SessionContext) -> int:
+    """What a leaf reads. Of one that cannot be encoded nothing is known: it counts as large, but for DataFusion's own
+    tables of names and of a recursion's rows."""
+    try:
+        return scan_bytes(decode(_encoded(leaf, context)))
+    except NotDistributableError:
+        return 0 if leaf.display().startswith(_SMALL_LEAVES) else _ANY_SIZE
 
 
 def _why_not_encoded(error: Exception) -> str:

@@ -27,10 +27,11 @@ from sparkfusion.session.config import SessionSettings
 from sparkfusion.session.explain_statement import datafusion_rows, explain_rows, is_planned
 from sparkfusion.session.external_tables import run_statement
 from sparkfusion.session.frame import Copy, DataFrame
+from sparkfusion.session.notices import Notices, require_distributed
 from sparkfusion.session.object_stores import ObjectStores
 from sparkfusion.session.planner import Planned, Planner
 from sparkfusion.session.query import RunningQuery, settle_schema
-from sparkfusion.session.single_node import SingleNodeJob
+from sparkfusion.session.single_node import SingleNode, SingleNodeJob
 from sparkfusion.session.statements import (
     CopyQuery,
     ResetOption,
@@ -67,6 +68,8 @@ class Session(CatalogMethods):
         self._runner = runner
         self._subscribers: list[Subscriber] = []
         self._object_stores = ObjectStores()
+        self._notices = Notices(self._emit)
+        self._single_node = SingleNode(self.prepare)
         try:
             self._configure(settings or {})
         except BaseException:
@@ -190,10 +193,14 @@ class Session(CatalogMethods):
             return self._start_copy(query, frame, frame.copies, planned)
         if graph is not None and writes is not None:
             graph = settle_head(graph)
+        if self.config.ours.flag("require_distributed"):
+            require_distributed(planned.distribution)
         stages, tasks = (len(graph.stages), graph.task_count) if graph is not None else (0, 0)
         self._emit(QueryPlanned(query, stages, tasks, planned.distribution.reason, planned.seconds))
         if graph is None:
-            single = call_datafusion(SingleNodeJob, self._single_node_frame(frame))
+            self._notices.note(query, planned.distribution)
+            limited = self._single_node.limit(self._single_node_frame(frame), self.config.ours, planned.session_options)
+            single = call_datafusion(SingleNodeJob, limited)
             return RunningQuery(query, frame.schema(), single, Head(()), self._emit)
         job = self._job(query, graph, planned, writes)
         return RunningQuery(query, frame.schema(), self._runner.start(job), graph.head, self._emit)
@@ -306,6 +313,7 @@ class Session(CatalogMethods):
         self._closed = True
         self._runner.close()
         self._planner.close()
+        self._single_node.close()
 
     def __enter__(self) -> Session:
         return self

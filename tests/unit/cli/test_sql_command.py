@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from pathlib import Path
 
@@ -182,3 +183,14 @@ def test_ctrl_c_is_130(invoke: Invoke, monkeypatch: pytest.MonkeyPatch, wrapped:
     monkeypatch.setattr("sparkfusion.cli.commands.sql.write", interrupted)
     result = invoke("sql", "-c", "select 1")
     assert (result.exit_code, result.stderr) == (130, "sparkfusion: cancelled\n")
+
+
+def test_a_query_that_is_not_distributed_says_why_on_stderr(
+    invoke: Invoke, items: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # pytest's own, which the command line has not
+    query = "select sum(id) filter (where part > 1) over (partition by part) as s from items"
+    result = invoke("sql", "-c", f"{query}; {query}", "-t", items, "--format", "csv", *FORCED)
+    assert result.exit_code == 0, result.output
+    assert result.stderr.count("runs on a single node, because it cannot be distributed: FILTER") == 1
+    assert len(result.stdout.splitlines()) == 2 * 1001

@@ -1,0 +1,30 @@
+"""How much memory work in this process may use, and where it spills: for tasks, heads and single-node queries alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from datafusion import SessionContext
+
+from sparkfusion.config import Settings
+
+_MEMORY_LIMIT = "datafusion.runtime.memory_limit"
+_TEMP_DIRECTORY = "datafusion.runtime.temp_directory"
+
+
+def memory_share(settings: Settings, options: Mapping[str, str], *, alone: bool) -> int:
+    """Bytes for one task; `alone`, for what runs while no task does: the memory of all slots.
+
+    A limit that the user set in DataFusion is shared by the slots, unless `sparkfusion.task_memory_bytes` is set.
+    """
+    slots = settings.resolved_slots()
+    share = settings.resolved_task_memory()
+    limit = options.get(_MEMORY_LIMIT, "unlimited")
+    if limit != "unlimited" and not settings.integer("task_memory_bytes"):
+        share = SessionContext.parse_capacity_limit(_MEMORY_LIMIT, limit) // slots
+    return share * slots if alone else share
+
+
+def spill_directory(settings: Settings, options: Mapping[str, str]) -> str:
+    """Where operators spill; empty for the system's temporary directory."""
+    return settings.directory() or options.get(_TEMP_DIRECTORY, "")
