@@ -10,6 +10,7 @@ from datafusion import SessionContext
 from sparkfusion import config
 from sparkfusion.errors import UnknownSettingError, UserError, clean_message
 from sparkfusion.exchange.urls import shown
+from sparkfusion.session.upstream import guards_of, in_setting_order
 
 ENTRIES_SCHEMA = pa.schema([("name", pa.string()), ("value", pa.string())])
 
@@ -55,6 +56,8 @@ class SessionSettings(MutableMapping[str, str]):
             self._context.sql(f"RESET {name}")
         except Exception as error:
             raise UserError(f"cannot reset {name}: {clean_message(error)}") from None
+        for guarded, default in guards_of(name).items():
+            self[guarded] = default
 
     def __iter__(self) -> Iterator[str]:
         yield from self.datafusion_options()
@@ -68,7 +71,8 @@ class SessionSettings(MutableMapping[str, str]):
         frame = self._context.sql("select name, value from information_schema.df_settings")
         table = pa.Table.from_batches(frame.collect(), schema=frame.schema())
         names, values = table.column("name").to_pylist(), table.column("value").to_pylist()
-        return {name: value for name, value in zip(names, values, strict=True) if value is not None}
+        found = {name: value for name, value in zip(names, values, strict=True) if value is not None}
+        return in_setting_order(found)
 
     def items(self) -> ItemsView[str, str]:
         """Every setting and its value, read at once."""

@@ -44,10 +44,12 @@ from sparkfusion.session.statements import (
     without_leading_comments,
 )
 from sparkfusion.session.table_names import PARAMETER_VIEW, call_with_tables
+from sparkfusion.session.upstream import GUARDED_DEFAULTS
 from sparkfusion.session.verbs import call_datafusion, unwrap
 from sparkfusion.session.write import CopyTarget, WriteJob
 from sparkfusion.worker.copy import CopyOrder
 
+_DEFAULTS = {"datafusion.catalog.information_schema": "true", **GUARDED_DEFAULTS}
 _EMPTY_PLACEHOLDER = "Ipc error: Expected schema message, found empty stream"
 _QUERIES = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 _LISTING_CACHE = "datafusion.runtime.list_files_cache_limit"
@@ -62,7 +64,7 @@ class Session(CatalogMethods):
 
     def __init__(self, runner: Runner, settings: Mapping[str, object] | None = None) -> None:
         check_wire_format()
-        self.context = SessionContext(datafusion.SessionConfig().with_information_schema(enabled=True))
+        self.context = SessionContext(datafusion.SessionConfig(_DEFAULTS))
         self.config = SessionSettings(self.context, config.Settings())
         self.config[_LISTING_CACHE] = "0"  # or a query that runs here does not see files that came since another
         self._runner = runner

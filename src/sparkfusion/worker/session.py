@@ -13,6 +13,8 @@ from sparkfusion.plan.functions import register_spark_functions
 RUNTIME_PREFIX = "datafusion.runtime."
 SPARK_FUNCTIONS = "sparkfusion.spark_functions"
 """An option of tasks only: the names, with commas, that mean Spark's functions in their plan."""
+# The second one is false after a runtime option was set in a session. A context without a catalog takes no table.
+_NOT_SET = frozenset({SPARK_FUNCTIONS, "datafusion.catalog.create_default_catalog_and_schema"})
 
 
 def session_config(options: Mapping[str, str]) -> SessionConfig:
@@ -25,7 +27,7 @@ def _session_config(options: tuple[tuple[str, str], ...]) -> SessionConfig:
     """Setting every option takes half a millisecond, and all tasks of a query have the same; a context copies it."""
     config = SessionConfig()
     for name, value in options:
-        if not name.startswith(RUNTIME_PREFIX) and name != SPARK_FUNCTIONS:
+        if not name.startswith(RUNTIME_PREFIX) and name not in _NOT_SET:
             config = config.set(name, value)
     # SET of an option of the runtime leaves this one false, and a context of ours needs its tables' schema
     return config.with_create_default_catalog_and_schema(enabled=True)

@@ -1,0 +1,173 @@
+"""The defects of DataFusion that sparkfusion guards against, shown in plain DataFusion.
+
+When one of these tests fails, DataFusion has mended the defect: its guard can go, and its line in
+docs/upstream-defects.md with it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from datafusion import SessionConfig, SessionContext
+from datafusion.plan import ExecutionPlan
+
+from tests.suites.upstream import AGGREGATES, DOUBLED_NAMES, Case, write_aggregates, write_doubled_names
+
+PAGE = Path(__file__).parents[2] / "docs" / "upstream-defects.md"
+TRIES = 50  # whether rows are lost depends on which file is read first
+Rows = list[dict[str, Any]]
+
+
+def gone(guard: str) -> str:
+    return f"DataFusion has mended this: the guard in {guard} can go, and its line in {PAGE.name}"
+
+
+def round_trip(context: SessionContext, sql: str) -> tuple[Rows, Rows | str]:
+    """The answer of a plan, and of its decoded copy or that one's error."""
+    plan = context.sql(sql).execution_plan()
+    try:
+        copy = ExecutionPlan.from_bytes(context, plan.to_bytes(context))
+        return run(context, plan), run(context, copy)
+    except Exception as error:
+        return run(context, plan), str(error)
+
+
+def run(context: SessionContext, plan: ExecutionPlan) -> Rows:
+    rows: Rows = []
+    for partition in range(plan.partition_count):
+        rows += [row for batch in context.execute(plan, partition) for row in batch.to_pyarrow().to_pylist()]
+    return sorted(rows, key=repr)
+
+
+@pytest.fixture
+def numbers() -> SessionContext:
+    context = SessionContext()
+    context.from_pydict({"k": [1, 1, 2, 2], "v": [1, 2, 3, 4], "x": [5, None, 7, None]}, name="t")
+    return context
+
+
+# ---- wrong answers at default settings
+
+
+def test_aggregate_filters_drop_rows(tmp_path: Path) -> None:
+    path = write_aggregates(tmp_path)
+    answers = set()
+    for _ in range(TRIES):
+        context = SessionContext(SessionConfig().with_target_partitions(2))
+        context.register_parquet("t", path)
+        answers |= set(context.sql(AGGREGATES.sql).to_pydict()["m"])
+        if answers != {AGGREGATES.right}:
+            return
+    pytest.fail(gone("session/upstream.py (aggregates)"))
+
+
+@pytest.mark.parametrize("case", DOUBLED_NAMES, ids=lambda case: case.name)
+def test_join_filters_drop_rows(tmp_path: Path, case: Case) -> None:
+    context = SessionContext()
+    for name, path in write_doubled_names(tmp_path).items():
+        context.register_parquet(name, path)
+    assert context.sql(case.sql).count() != case.right, gone("session/upstream.py (joins)")
+
+
+def test_reset_of_dynamic_filters_forgets_those_of_aggregates() -> None:
+    context = SessionContext(SessionConfig().with_information_schema())
+    context.sql("set datafusion.optimizer.enable_dynamic_filter_pushdown = false")
+    context.sql("reset datafusion.optimizer.enable_dynamic_filter_pushdown")
+    shown = context.sql("show datafusion.optimizer.enable_aggregate_dynamic_filter_pushdown").to_pydict()
+    assert shown["value"] == ["false"], gone("session/upstream.py (guards_of)")
+
+
+@pytest.mark.parametrize("sql", ["delete from t where v in (select 1)", "update t set x = 0 where v in (select 1)"])
+def test_changes_whose_condition_is_a_subquery_change_every_row(numbers: SessionContext, sql: str) -> None:
+    changed = numbers.sql(sql).to_pydict()["count"]
+    assert changed == [4], gone("session/changes.py")
+
+
+# ---- what encoded plans lose
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select v, sum(v) filter (where v > 1) over (partition by k order by v) as z from t",
+        "select v, last_value(x) ignore nulls over (partition by k order by v) as z from t",
+        "select count(*) as z from t group by grouping sets (())",
+        "select 1 as z from generate_series(1, 3)",
+    ],
+    ids=["window FILTER", "window IGNORE NULLS", "GROUPING SETS (())", "generate_series"],
+)
+def test_plans_lose(numbers: SessionContext, sql: str) -> None:
+    answer, copy = round_trip(numbers, sql)
+    assert answer != copy, gone("plan/gate.py")
+
+
+def test_to_timestamp_and_a_time_zone() -> None:
+    """With a zone in the session its values have none, though its type has: also without encoding."""
+    context = SessionContext(SessionConfig().set("datafusion.execution.time_zone", "+02:00"))
+    context.from_pydict({"s": ["2000-01-01T00:00:00"]}, name="t")
+    with pytest.raises(Exception, match="must match schema types"):
+        context.sql("select to_timestamp(s) as z from t").collect()
+
+
+def test_plans_lose_the_compression_of_csv(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(gzip.compress(b"a\n1\n"))
+    context = SessionContext()
+    context.register_csv("t", str(tmp_path / "t.csv"), file_compression_type="gzip")
+    answer, copy = round_trip(context, "select a from t")
+    assert answer != copy, gone("session/lossy.py")
+
+
+def test_plans_lose_the_stream_format_of_arrow_files(tmp_path: Path) -> None:
+    table = pa.table({"a": [1, 2]})
+    with pa.ipc.new_stream(str(tmp_path / "t.arrow"), table.schema) as writer:
+        writer.write_table(table)
+    context = SessionContext()
+    context.register_arrow("t", str(tmp_path / "t.arrow"))
+    answer, copy = round_trip(context, "select a from t")
+    assert answer != copy, gone("plan/arrow_files.py")
+
+
+def test_plans_with_scalar_subqueries_cannot_be_cut(numbers: SessionContext) -> None:
+    _, copy = round_trip(numbers, "select v from t where v > (select avg(v) from t)")
+    assert isinstance(copy, list)  # whole it travels; below its node the value is unknown
+    plan = numbers.sql("select v from t where v > (select avg(v) from t)").execution_plan()
+    (below, *_) = plan.children()
+    with pytest.raises(Exception, match=r"(?i)subquery"):
+        ExecutionPlan.from_bytes(numbers, below.to_bytes(numbers))
+
+
+# ---- failures
+
+
+def test_grouping_by_a_struct_without_fields_panics() -> None:
+    context = SessionContext()
+    empty = pa.StructArray.from_arrays([], fields=[], mask=pa.array([False, False]))
+    context.register_record_batches("t", [[pa.record_batch({"s": empty})]])
+    with pytest.raises(Exception, match="panicked"):
+        context.sql("select s, count(*) from t group by s").collect()
+
+
+def test_partitioned_by_takes_quotes_for_a_part_of_the_name(tmp_path: Path, numbers: SessionContext) -> None:
+    with pytest.raises(Exception, match="k"):
+        numbers.sql(f"copy t to '{tmp_path}/out/' stored as parquet partitioned by (\"k\")").collect()
+
+
+def test_setting_a_runtime_option_says_that_there_is_no_catalog() -> None:
+    """Contexts that are made with a session's options would have none."""
+    context = SessionContext(SessionConfig().with_information_schema())
+    context.sql("set datafusion.runtime.list_files_cache_limit = '0'")
+    shown = context.sql("show datafusion.catalog.create_default_catalog_and_schema").to_pydict()
+    assert shown["value"] == ["false"], gone("worker/session.py")
+
+
+def test_every_defect_is_on_the_page() -> None:
+    """And the other way round: each line names a test of this module, or of another one that is there."""
+    text = PAGE.read_text()
+    listed = set(re.findall(r"`(test_\w+)`", text))
+    here = {name for name in globals() if name.startswith("test_")} - {"test_every_defect_is_on_the_page"}
+    assert listed == here
