@@ -13,7 +13,7 @@ from sparkfusion import Session, UserError
 from sparkfusion.config import SETTINGS
 from sparkfusion.observe.events import TaskStarted
 from sparkfusion.verify import assert_distributed_eq
-from tests.behaviour.parts import DISTRIBUTED, TOTAL, assert_usable, record, write_parts
+from tests.behaviour.parts import DISTRIBUTED, TOTAL, record, write_parts
 from tests.conftest import Connect
 
 BATCH_SIZE = "datafusion.execution.batch_size"
@@ -52,11 +52,11 @@ def test_reset_brings_the_default_back(session: Session, name: str) -> None:
 
 @NO_TASK
 def test_show_all_lists_everything(session: Session) -> None:
-    shown = session.sql("show all").to_pydict()["name"]
+    shown = {row["name"]: row["value"] for row in session.sql("show all").to_pylist()}
     assert {setting.name for setting in SETTINGS} <= set(shown)
     assert BATCH_SIZE in shown
-    assert set(session.config) == set(shown)
-    assert len(session.config) == len(shown)
+    assert dict(session.config) == {name: value for name, value in shown.items() if value is not None}
+    assert len(session.config) == len(dict(session.config))
 
 
 @NO_TASK
@@ -170,11 +170,94 @@ def test_slots_bound_the_tasks_that_run_at_once(connect: Connect, tmp_path: Path
     assert len([event for event in events if isinstance(event, TaskStarted)]) > 1
 
 
-def test_the_information_schema_cannot_be_switched_off(connect: Connect) -> None:
-    session = connect(DISTRIBUTED)
-    with pytest.raises(UserError, match="must stay true"):
-        session.sql("set datafusion.catalog.information_schema = false")
-    assert_usable(session)
+@pytest.mark.parametrize("value", ['"s"', "'s'", "s", '"s" -- a comment'])
+def test_the_default_schema_may_be_quoted(over_parts: Session, value: str) -> None:
+    over_parts.sql("create schema s")
+    over_parts.sql("create view s.q as select k, v from datafusion.public.t")
+    over_parts.sql(f"set datafusion.catalog.default_schema = {value}")
+    assert over_parts.config["datafusion.catalog.default_schema"] == "s"
+    small = over_parts.sql("select k, count(*) as n from q group by k")
+    assert sum(over_parts.sql("select n from $small", small=small).to_pydict()["n"]) == TOTAL
+    assert over_parts.sql("show tables").to_pydict()["table_name"].count("q") == 1
+    assert not [name for name in over_parts.context.catalog().schema("s").names() if name != "q"]
+
+
+@NO_TASK
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [("'it''s'", "it's"), ('"a""b"', 'a"b'), ("'a;b' ;", "a;b"), ("'--no' -- yes", "--no"), ("/* c */ plain", "plain")],
+)
+def test_values_are_unquoted_as_datafusion_does(session: Session, value: str, shown: str) -> None:
+    session.sql(f"set sparkfusion.store_dir = {value}")
+    assert session.config["sparkfusion.store_dir"] == shown
+
+
+def test_the_information_schema_may_be_off(over_parts: Session) -> None:
+    name = "datafusion.catalog.information_schema"
+    over_parts.config[BATCH_SIZE] = 50
+    over_parts.sql(f"set {name} = false")
+    assert over_parts.config[name] == "false"
+    assert over_parts.config[BATCH_SIZE] == "50"
+    assert over_parts.sql(f"show {BATCH_SIZE}").to_pydict()["value"] == ["50"]
+    assert name in over_parts.sql("show all").to_pydict()["name"]
+    with pytest.raises(UserError, match="information_schema"):
+        over_parts.sql("show tables").collect()
+    with pytest.raises(UserError, match="df_settings"):
+        over_parts.sql("select * from information_schema.df_settings").collect()
+    assert_distributed_eq(over_parts, "select k, count(*) as n from t group by k")
+    over_parts.sql("set datafusion.execution.batch_size = 125")
+    assert over_parts.config[BATCH_SIZE] == "125"
+    over_parts.sql(f"reset {name}")
+    assert over_parts.config[name] == "true"
+    assert "t" in over_parts.sql("show tables").to_pydict()["table_name"]
+
+
+@NO_TASK
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select name, value from information_schema.df_settings where name like 'sparkfusion.%'",
+        "select s.name, s.value from information_schema.df_settings as s where s.name like 'sparkfusion.%'",
+        "select df_settings.name, value from INFORMATION_SCHEMA.df_settings where name like 'sparkfusion.%'",
+        "with a as (select * from datafusion.information_schema.df_settings) "
+        "select name, value from a where name like 'sparkfusion.%' -- information_schema.df_settings",
+    ],
+)
+def test_df_settings_lists_ours(session: Session, query: str) -> None:
+    session.config[SLOTS] = 5
+    found = session.sql(query).to_pylist()
+    assert {"name": SLOTS, "value": "5"} in found
+    assert len(found) == len(SETTINGS)
+    assert session.sql(query.replace("sparkfusion.%", BATCH_SIZE)).to_pylist() == [
+        {"name": BATCH_SIZE, "value": session.config[BATCH_SIZE]}
+    ]
+    assert session.sql("show tables").to_pydict()["table_schema"] == ["information_schema"] * 7
+
+
+def test_options_of_the_runtime_leave_queries_and_writes_alone(over_parts: Session, tmp_path: Path) -> None:
+    name = "datafusion.runtime.memory_limit"
+    for statement in (f"set {name} = '1G'", f"reset {name}"):
+        over_parts.sql(statement)
+        assert over_parts.sql("select k, v from t").write_parquet(tmp_path / "out.parquet") == TOTAL
+    assert_distributed_eq(over_parts, "select k, count(*) as n from t group by k")
+
+
+@NO_TASK
+@pytest.mark.parametrize("name", [BATCH_SIZE, SLOTS])
+def test_show_verbose_tells_what_a_setting_means(session: Session, name: str) -> None:
+    (shown,) = session.sql(f"show {name} verbose").to_pylist()
+    assert shown["name"] == name
+    assert len(shown["description"]) > 20
+    assert shown in session.sql("show all verbose").to_pylist()
+
+
+@NO_TASK
+def test_show_of_an_option_without_a_value_and_of_no_option(session: Session) -> None:
+    unset = "datafusion.execution.time_zone"
+    assert session.sql(f"show {unset}").to_pylist() == [{"name": unset, "value": None}]
+    for name in ("datafusion.nothing", "sparkfusion.nothing"):
+        with pytest.raises(UserError, match=f"unknown setting '{name}'"):
+            session.sql(f"show {name}")
 
 
 @NO_TASK

@@ -12,8 +12,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 _INTRODUCTION = """# Settings
 
 Set them with `SET sparkfusion.name = 'value'`, with `session.config["sparkfusion.name"] = value`, or with
-`sparkfusion.connect(config={...})`; `SHOW ALL` lists them with DataFusion's own, which are set in the same ways. Sizes
-may carry a unit: `'64KiB'`, `'16MiB'`, `'2GiB'`. A setting counts for every query planned after it.
+`sparkfusion.connect(config={...})`. `SHOW ALL VERBOSE` and `information_schema.df_settings` list them with DataFusion's
+own, which are set in the same ways. Sizes may carry a unit: `'64KiB'`, `'16MiB'`, `'2GiB'`. A setting counts for every
+query planned after it.
 
 | setting | default | what it means |
 |---|---|---|

@@ -11,11 +11,13 @@ from sparkfusion import config
 from sparkfusion.errors import UnknownSettingError, UserError, clean_message
 from sparkfusion.exchange.urls import shown
 from sparkfusion.session.upstream import guards_of, in_setting_order
+from sparkfusion.worker.session import RUNTIME_PREFIX
 
-ENTRIES_SCHEMA = pa.schema([("name", pa.string()), ("value", pa.string())])
-
-
+ENTRIES_SCHEMA = pa.schema([("name", pa.string()), ("value", pa.string()), ("description", pa.string())])
+DEFAULT_CATALOG = "datafusion.catalog.default_catalog"
+DEFAULT_SCHEMA = "datafusion.catalog.default_schema"
 _INFORMATION_SCHEMA = "datafusion.catalog.information_schema"
+_OF_DATAFUSION = "select name, value, description from information_schema.df_settings"
 
 
 class SessionSettings(MutableMapping[str, str]):
@@ -40,8 +42,6 @@ class SessionSettings(MutableMapping[str, str]):
         if name.startswith(config.PREFIX):
             self.ours.set(name, value)
             return
-        if name == _INFORMATION_SCHEMA and str(value).lower() != "true":
-            raise UserError(f"{name} must stay true", hint="settings travel to the tasks through it")
         text = str(value).lower() if isinstance(value, bool) else str(value).replace("'", "''")
         try:
             self._context.sql(f"SET {name} = '{text}'")
@@ -51,6 +51,9 @@ class SessionSettings(MutableMapping[str, str]):
     def __delitem__(self, name: str) -> None:
         if name.startswith(config.PREFIX):
             self.ours.reset(name)
+            return
+        if name == _INFORMATION_SCHEMA:  # sessions begin with it on, DataFusion with it off
+            self[name] = True
             return
         try:
             self._context.sql(f"RESET {name}")
@@ -66,12 +69,14 @@ class SessionSettings(MutableMapping[str, str]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
+    @property
+    def information_schema(self) -> bool:
+        """Whether SQL may read `information_schema`."""
+        return self[_INFORMATION_SCHEMA] == "true"
+
     def datafusion_options(self) -> dict[str, str]:
         """Every `datafusion.*` option that has a value; this is what travels to workers."""
-        frame = self._context.sql("select name, value from information_schema.df_settings")
-        table = pa.Table.from_batches(frame.collect(), schema=frame.schema())
-        names, values = table.column("name").to_pylist(), table.column("value").to_pylist()
-        found = {name: value for name, value in zip(names, values, strict=True) if value is not None}
+        found = {str(row["name"]): value for row in self._datafusion_rows() if (value := row["value"]) is not None}
         return in_setting_order(found)
 
     def items(self) -> ItemsView[str, str]:
@@ -79,8 +84,26 @@ class SessionSettings(MutableMapping[str, str]):
         return (self.datafusion_options() | {name: self[name] for name in self.ours}).items()
 
     def as_table(self) -> pa.Table:
-        rows = [{"name": name, "value": value} for name, value in self.items()]
-        return pa.Table.from_pylist(rows, schema=ENTRIES_SCHEMA)
+        """Every setting with its value and what it means, by name; options of DataFusion without a value too."""
+        ours = [{"name": each.name, "value": self[each.name], "description": each.doc} for each in config.SETTINGS]
+        return pa.Table.from_pylist([*self._datafusion_rows(), *ours], schema=ENTRIES_SCHEMA).sort_by("name")
+
+    def _datafusion_rows(self) -> list[dict[str, str | None]]:
+        """DataFusion tells its options in SQL only, and only while the information schema is on.
+
+        While it is off, a copy of the configuration is asked. Limits of the runtime (`datafusion.runtime.*`) are no
+        part of a configuration, so they are not listed then.
+        """
+        try:
+            frame = self._context.sql(_OF_DATAFUSION)
+        except Exception:
+            copied = SessionContext(self._context.copied_config().with_information_schema(enabled=True))
+            listed = [
+                row for row in copied.sql(_OF_DATAFUSION).to_pylist() if not row["name"].startswith(RUNTIME_PREFIX)
+            ]
+            return [row | {"value": "false"} if row["name"] == _INFORMATION_SCHEMA else row for row in listed]
+        rows: list[dict[str, str | None]] = frame.to_pylist()
+        return rows
 
 
 def show_value(value: int | bool | str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import datafusion
 import pyarrow as pa
+import pyarrow.compute as pc
 from datafusion import SessionContext, SQLOptions
 
 from sparkfusion import config
@@ -23,7 +24,7 @@ from sparkfusion.runner.base import QueryJob, Runner
 from sparkfusion.runner.targets import runner_for
 from sparkfusion.session.catalog import CatalogMethods
 from sparkfusion.session.changes import changes_nothing, find_change, refusals_explained
-from sparkfusion.session.config import SessionSettings
+from sparkfusion.session.config import DEFAULT_CATALOG, DEFAULT_SCHEMA, SessionSettings
 from sparkfusion.session.explain_statement import datafusion_rows, explain_rows, is_planned
 from sparkfusion.session.external_tables import run_statement
 from sparkfusion.session.frame import Copy, DataFrame
@@ -31,6 +32,7 @@ from sparkfusion.session.notices import Notices, require_distributed
 from sparkfusion.session.object_stores import ObjectStores
 from sparkfusion.session.planner import Planned, Planner
 from sparkfusion.session.query import RunningQuery, settle_schema
+from sparkfusion.session.settings_table import all_settings_listed
 from sparkfusion.session.single_node import SingleNode, SingleNodeJob
 from sparkfusion.session.statements import (
     CopyQuery,
@@ -140,9 +142,10 @@ class Session(CatalogMethods):
         before = self._table_names() if named_params else set()
         try:
             call, kept = self.context.sql, {"options": allowed, "param_values": values, **unwrapped}
-            made: datafusion.DataFrame = run_statement(
-                self.context, query, lambda text: call_with_tables(self.context, call, text, **kept), self.prepare
-            )
+            with all_settings_listed(self.context, self.config, query) as text:
+                made: datafusion.DataFrame = run_statement(
+                    self.context, text, lambda text: call_with_tables(self.context, call, text, **kept), self.prepare
+                )
             return made
         except SparkfusionError as error:
             if _EMPTY_PLACEHOLDER in error.message:
@@ -154,7 +157,11 @@ class Session(CatalogMethods):
                     self.context.deregister_table(view)
 
     def _table_names(self) -> set[str]:
-        return set(self.context.catalog().schema().names())
+        """The tables of the default schema, where DataFusion puts frames that are values."""
+        try:
+            return set(self.context.catalog(self.config[DEFAULT_CATALOG]).schema(self.config[DEFAULT_SCHEMA]).names())
+        except KeyError:  # a default that does not exist: DataFusion says so
+            return set()
 
     def table(self, name: str) -> DataFrame:
         return DataFrame(self, call_with_tables(self.context, self.context.table, name))
@@ -269,8 +276,10 @@ class Session(CatalogMethods):
             return DataFrame(self, self.context.empty_table().limit(0))
         shown = self.config.as_table()
         if statement.name is not None:
-            shown = pa.table({"name": [statement.name], "value": [self.config[statement.name]]})
-        return self._answer_rows(shown.sort_by("name"))
+            shown = shown.filter(pc.equal(shown["name"], statement.name))
+            if not shown.num_rows:
+                self.config[statement.name]  # says what is wrong with the name
+        return self._answer_rows(shown if statement.verbose else shown.select(["name", "value"]))
 
     def _answer_rows(self, rows: pa.Table) -> DataFrame:
         """Rows of ours as a frame, without a table in the user's catalog."""

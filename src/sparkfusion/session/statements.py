@@ -10,7 +10,7 @@ from sparkfusion.session.sql_text import closing_parenthesis, mask
 _NAME = r"[A-Za-z_][\w.]*"
 _OPTION_NAME = r"(?:datafusion|sparkfusion)\.[\w.]+"
 _SET = re.compile(rf"\s*SET\s+(?:VARIABLE\s+)?({_NAME})\s*(?:=|\bTO\b)\s*(\S.*?)[\s;]*", re.IGNORECASE | re.DOTALL)
-_SHOW = re.compile(rf"\s*SHOW\s+(ALL|{_OPTION_NAME})[\s;]*", re.IGNORECASE)
+_SHOW = re.compile(rf"\s*SHOW\s+(ALL|{_OPTION_NAME})(\s+VERBOSE)?[\s;]*", re.IGNORECASE)
 _RESET = re.compile(rf"\s*RESET\s+({_OPTION_NAME})[\s;]*", re.IGNORECASE)
 _EXPLAIN = re.compile(r"\s*EXPLAIN\b", re.IGNORECASE)
 _COPY = re.compile(r"\bCOPY(?:\s*(?P<open>\()|\s+(?P<table>[\w.\"`]+)\s+(?=TO\b))", re.IGNORECASE)
@@ -35,9 +35,10 @@ class SetOption:
 
 @dataclass(frozen=True)
 class ShowOption:
-    """`SHOW name`; no name means `SHOW ALL`."""
+    """`SHOW name`; no name means `SHOW ALL`. `verbose` adds what a setting means."""
 
     name: str | None
+    verbose: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def parse_statement(sql: str) -> Statement | None:
     if found := _SET.fullmatch(masked):
         return SetOption(found[1].lower(), _unquoted(sql[found.start(2) : found.end(2)]))
     if found := _SHOW.fullmatch(masked):
-        return ShowOption(None if found[1].upper() == "ALL" else found[1].lower())
+        return ShowOption(None if found[1].upper() == "ALL" else found[1].lower(), verbose=found[2] is not None)
     if found := _RESET.fullmatch(masked):
         return ResetOption(found[1].lower())
     return None
