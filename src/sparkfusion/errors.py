@@ -68,6 +68,14 @@ class ExternalError(SparkfusionError):
     kind: ClassVar[ErrorKind] = "external"
 
 
+class UnavailableError(ExternalError):
+    """A service did not answer, although it was asked several times. A task that asks it all over again is no use."""
+
+    @property
+    def retryable(self) -> bool:
+        return False
+
+
 class InternalError(SparkfusionError):
     """A defect of sparkfusion or of DataFusion."""
 

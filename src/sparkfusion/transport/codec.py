@@ -27,6 +27,7 @@ _ERRORS: dict[str, type[SparkfusionError]] = {
         errors.UserError,
         errors.ResourceError,
         errors.ExternalError,
+        errors.UnavailableError,
         errors.InternalError,
         errors.PlanTooLargeError,
         errors.StoreFullError,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import pickle
+import socket
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -19,6 +21,7 @@ import pytest
 
 import sparkfusion
 from sparkfusion import ExternalError, FeedContext, ReaderContext, Session, SparkfusionError, UserError, WorkUnit
+from sparkfusion.errors import UnavailableError
 from sparkfusion.feed.provider import ScanRequest
 from sparkfusion.feed.ready.http_client import HttpClient
 from sparkfusion.feed.ready.json_rows import batch_of
@@ -278,14 +281,43 @@ def test_refusals_are_not_asked_again_and_show_no_secrets(session: Session, api:
         assert len(api.asked) == 1
 
 
-def test_a_server_that_is_not_there_is_named() -> None:
+def test_a_server_that_is_not_there_is_named_soon(caplog: pytest.LogCaptureFixture) -> None:
     with serving() as gone:
         url = gone.url
-    client = HttpClient(retries=2)
     waits: list[float] = []
-    with pytest.raises(ExternalError, match=r"cannot reach http://127\.0\.0\.1:\d+/items"):
-        client.fetch(url, {}, lambda seconds: bool(waits.append(seconds)))  # type: ignore[func-returns-value]
+    with pytest.raises(UnavailableError, match=r"cannot reach http://127\.0\.0\.1:\d+/items.*refused") as caught:
+        HttpClient().fetch(url, {}, lambda seconds: bool(waits.append(seconds)))  # type: ignore[func-returns-value]
+    assert "that the server runs" in str(caught.value)
     assert len(waits) == 2
+    assert sum(waits) < 1
+    assert [record.getMessage().split("; ")[1] for record in caplog.records] == [
+        "asking again in 0.2 s (1 of 2)",
+        "asking again in 0.5 s (2 of 2)",
+    ]
+
+
+def test_a_host_that_nobody_knows_is_named_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    waits: list[float] = []
+    with pytest.raises(UnavailableError, match=r"cannot reach http://nowhere\.example/items"):
+        HttpClient().fetch("http://nowhere.example/items", {}, lambda seconds: bool(waits.append(seconds)))  # type: ignore[func-returns-value]
+    assert len(waits) == 2
+
+
+@pytest.mark.parametrize("pages", [None, 3])
+def test_what_was_asked_often_enough_is_not_asked_by_further_attempts(
+    session: Session, api: Api, pages: int | None
+) -> None:
+    """Whether the coordinator asks, or tasks, which are tried again after other errors of the network."""
+    api.answer = lambda path, parameters, headers: (503, {}, {"Retry-After": "0"})
+    session.register_feed("t", HttpPages(api.url, schema=SCHEMA, next=PageNumber(pages=pages), retries=1))
+    with pytest.raises(SparkfusionError, match="answered 503"):
+        values(session)
+    asked = Counter(parameters["page"] for parameters, _, _ in api.asked)
+    assert max(asked.values()) == 2
 
 
 @pytest.mark.parametrize(

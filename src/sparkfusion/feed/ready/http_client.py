@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import email.utils
+import errno
 import http.client
+import itertools
+import logging
 import math
 import random
+import socket
 import time
 import urllib.error
 import urllib.request
@@ -15,7 +19,7 @@ from email.message import Message
 from typing import Any
 from urllib.parse import urlsplit
 
-from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionError, UserError
+from sparkfusion.errors import QueryCancelledError, SparkfusionError, UnavailableError, UserError
 from sparkfusion.feed.ready.secrets import shown_url, without_secrets
 
 Wait = Callable[[float], bool]
@@ -24,6 +28,9 @@ Wait = Callable[[float], bool]
 _BUSY = frozenset({408, 425, 429})
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 _TURN_SECONDS = 0.2
+_QUICK_TRIES, _QUICK_PAUSE = 3, 0.25
+_NOBODY_THERE = frozenset({errno.ECONNREFUSED, errno.ENETUNREACH, errno.EHOSTUNREACH})
+_log = logging.getLogger("sparkfusion")
 
 
 @dataclass(frozen=True)
@@ -47,8 +54,12 @@ class HttpClient:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def fetch(self, url: str, headers: Mapping[str, str], wait: Wait) -> Page:
-        """Get a URL. Answers 429 and 5xx and lost connections are tried again; then an `ExternalError`."""
-        for attempt in range(self.retries + 1):
+        """Get a URL. Answers 429 and 5xx and lost connections are tried again; then an `UnavailableError`.
+
+        A host that is not there, or refuses connections, is tried a few times within a second.
+        """
+        tries = self.retries + 1
+        for attempt in itertools.count(1):
             try:
                 return self._try(url, headers)
             except urllib.error.HTTPError as error:
@@ -58,9 +69,15 @@ class HttpClient:
                 raise UserError(f"{shown_url(url)} is no http URL: {without_secrets(str(error), url)}") from None
             except (OSError, http.client.HTTPException) as error:
                 pause, last = _pause(attempt), _lost(error, url)
-            if attempt < self.retries and wait(pause):
-                raise QueryCancelledError("the query needs no more pages")
-        raise last
+                if _is_nobody_there(error):
+                    tries = min(tries, _QUICK_TRIES)
+                    pause = math.ldexp(_QUICK_PAUSE, attempt - 1)
+            if attempt >= tries:
+                raise last
+            _log.warning("%s; asking again in %.1f s (%d of %d)", last.message, pause, attempt, tries - 1)
+            if wait(pause):
+                break
+        raise QueryCancelledError("the query needs no more pages")
 
     def _try(self, url: str, headers: Mapping[str, str]) -> Page:
         if urlsplit(url).scheme not in ("http", "https"):
@@ -74,8 +91,9 @@ class HttpClient:
             raise _refused(error, url) from None
         asked = _retry_after(error.headers.get("Retry-After"))
         if asked is not None and asked > self.longest_wait:
-            raise ExternalError(
-                f"{shown_url(url)} answered {error.code} and asks to wait {asked:.0f} seconds"
+            raise UnavailableError(
+                f"{shown_url(url)} answered {error.code} and asks to wait {asked:.0f} seconds",
+                hint=f"run the query later, or give HttpPages a longest_wait of more than {self.longest_wait:.0f}",
             ) from None
         return asked if asked is not None else _pause(attempt)
 
@@ -112,7 +130,12 @@ class _CarefulRedirects(urllib.request.HTTPRedirectHandler):
 
 
 def _pause(attempt: int) -> float:
-    return min(_LONGEST_PAUSE, math.ldexp(_FIRST_PAUSE, attempt)) * random.uniform(0.5, 1.0)
+    return min(_LONGEST_PAUSE, math.ldexp(_FIRST_PAUSE, attempt - 1)) * random.uniform(0.5, 1.0)
+
+
+def _is_nobody_there(error: Exception) -> bool:
+    reason = error.reason if isinstance(error, urllib.error.URLError) else error
+    return isinstance(reason, socket.gaierror) or (isinstance(reason, OSError) and reason.errno in _NOBODY_THERE)
 
 
 def _retry_after(text: str | None) -> float | None:
@@ -127,9 +150,11 @@ def _retry_after(text: str | None) -> float | None:
 
 
 def _refused(error: urllib.error.HTTPError, url: str) -> SparkfusionError:
-    kind = ExternalError if error.code in _BUSY or error.code >= 500 else UserError
+    kind = UnavailableError if error.code in _BUSY or error.code >= 500 else UserError
     return kind(f"{shown_url(url)} answered {error.code} {without_secrets(str(error.reason), url)}")
 
 
 def _lost(error: Exception, url: str) -> SparkfusionError:
-    return ExternalError(f"cannot reach {shown_url(url)}: {without_secrets(str(error) or type(error).__name__, url)}")
+    words = without_secrets(str(error) or type(error).__name__, url)
+    hint = "check the address, and that the server runs" if _is_nobody_there(error) else None
+    return UnavailableError(f"cannot reach {shown_url(url)}: {words}", hint=hint)
