@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import zipfile
 from importlib.metadata import version
 from pathlib import Path
@@ -18,8 +19,11 @@ from sparkfusion import ExternalError, UserError
 from sparkfusion.runner.spark import environment
 from sparkfusion.runner.spark.environment import MISSING, Misfit, check_executors, describe_environment, misfits
 from sparkfusion.runner.spark.shipping import build_zip
-from tests.behaviour.parts import write_parts
+from tests.behaviour.parts import DISTRIBUTED, write_parts
+from tests.behaviour.probes import Gate
+from tests.runners import ALL_ON_SPARK
 from tests.spark.pythons import SITE_PACKAGES, metadata, python_with
+from tests.spark.watch import wait_for_no_jobs
 from tests.spark_session import FAST_START
 
 HERE = dict(describe_environment())
@@ -119,8 +123,11 @@ def test_workers_that_lack_packages(unchecked: SparkSession, monkeypatch: pytest
         },
     )
     monkeypatch.setattr(unchecked.sparkContext, "pythonExec", str(other))
-    with pytest.raises(UserError) as caught:
-        sparkfusion.connect(unchecked)
+    with sparkfusion.connect(unchecked, config=DISTRIBUTED | ALL_ON_SPARK) as session:
+        session.register_parquet("t", write_parts(tmp_path))
+        query = session.sql("select k, count(*) from t group by k")
+        with pytest.raises(UserError) as caught:
+            query.collect()
     assert caught.value.message == (
         f"executors do not fit the driver: datafusion 54.1.0 (driver: {HERE['datafusion']}), protobuf missing, "
         "cloudpickle does not load: libnothing.so: cannot open shared object file "
@@ -129,6 +136,44 @@ def test_workers_that_lack_packages(unchecked: SparkSession, monkeypatch: pytest
     assert f"PYSPARK_PYTHON={sys.executable}" in (caught.value.hint or "")
     monkeypatch.undo()
     assert unchecked.sparkContext.parallelize([1, 2]).collect() == [1, 2]
+
+
+def test_connecting_does_not_wait_for_executors(unchecked: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first query that needs them does."""
+    ask, go_on, asked = environment.ask_executors, threading.Event(), threading.Event()
+
+    def slowly(*args: Any) -> Any:
+        asked.set()
+        assert go_on.wait(60)
+        return ask(*args)
+
+    monkeypatch.setattr(environment, "ask_executors", slowly)
+    with sparkfusion.connect(unchecked, config=DISTRIBUTED | ALL_ON_SPARK) as session:
+        assert asked.wait(60)
+        session.register_spark("t", unchecked.range(5))
+        found: list[Any] = []
+        reader = threading.Thread(target=lambda: found.extend(session.sql("select sum(id) as s from t").to_pylist()))
+        reader.start()
+        assert not environment.is_checked(unchecked.sparkContext)
+        assert not found
+        go_on.set()
+        reader.join(60)
+        assert found == [{"s": 10}]
+        assert environment.is_checked(unchecked.sparkContext)
+
+
+def test_closing_does_not_wait_for_executors(
+    unchecked: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The job that asks them is cancelled; the next session asks again."""
+    with Gate(tmp_path) as gate:
+        hold = gate.hold()
+        monkeypatch.setattr(environment, "describe_environment", lambda: HERE)
+        monkeypatch.setattr(environment, "_reporter", lambda: lambda numbers: iter([[*numbers, hold()]]))
+        with sparkfusion.connect(unchecked):
+            gate.wait_for_arrivals()
+        wait_for_no_jobs(unchecked)
+        assert not environment.is_checked(unchecked.sparkContext)
 
 
 def test_a_python_that_cannot_even_answer() -> None:

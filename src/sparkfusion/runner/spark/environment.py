@@ -1,4 +1,4 @@
-"""Do driver and executors fit together? Asked once for each Spark context, before the first query."""
+"""Do driver and executors fit together? Asked once for each Spark context, before its first task of ours."""
 
 from __future__ import annotations
 
@@ -51,8 +51,9 @@ def describe_environment() -> Answer:
 def check_executors(spark: SparkContext) -> None:
     """Compare versions on the executors with the driver's; plans and pickled functions do not cross versions.
 
-    Executors that lack nothing but sparkfusion get it shipped. Done once for a context, by whoever comes first.
-    Executors that Spark adds later are not asked, but what was shipped reaches them too.
+    Executors that lack nothing but sparkfusion get it shipped. Done once for a context, by whoever comes first, while
+    others wait. Everything that gives executors work of ours calls it first. Executors that Spark adds later are not
+    asked, but what was shipped reaches them too.
     """
     with _checking:
         if spark in _checked:
@@ -65,6 +66,10 @@ def check_executors(spark: SparkContext) -> None:
         if found:
             raise _refusal(spark, here, found)
         _checked.add(spark)
+
+
+def is_checked(spark: SparkContext) -> bool:
+    return spark in _checked
 
 
 def slots_to_ask(spark: SparkContext) -> int:

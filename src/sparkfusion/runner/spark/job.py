@@ -32,6 +32,7 @@ from sparkfusion.runner.machine import HEAD
 from sparkfusion.runner.spark.blame import spark_error
 from sparkfusion.runner.spark.body import run_on_executor
 from sparkfusion.runner.spark.choice import StoreChoice, choose_store
+from sparkfusion.runner.spark.environment import check_executors
 from sparkfusion.runner.spark.feeding import FeedHost
 from sparkfusion.runner.spark.inputs import LostOutputError
 from sparkfusion.runner.spark.jobs import TaggedJobs
@@ -178,6 +179,7 @@ class SparkJob(DrivenJob):
             return self._waiting.pop(key, None) is not None
 
     def _answers(self, tasks: Sequence[HostedTask]) -> list[SparkAnswer]:
+        check_executors(self._spark)
         work = functools.partial(run_on_executor, self._order(tasks))
         with self._jobs.under_way(f"sparkfusion query {self._job.query}, stage {tasks[0].key.stage}"):
             records, pieces = [], []

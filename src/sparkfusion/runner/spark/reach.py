@@ -19,7 +19,7 @@ from sparkfusion.exchange.remote import RemoteHome, exists, read_bytes, write_by
 from sparkfusion.exchange.urls import is_url, plain_path, shown
 from sparkfusion.ids import new_query_id
 from sparkfusion.runner.spark.blame import spark_error
-from sparkfusion.runner.spark.environment import slots_to_ask
+from sparkfusion.runner.spark.environment import check_executors, slots_to_ask
 
 _TOKEN = "token.arrow"  # named like frames: what a driver leaves that dies meanwhile is known to be ours
 _reached: weakref.WeakKeyDictionary[SparkContext, set[str]] = weakref.WeakKeyDictionary()
@@ -42,6 +42,7 @@ def check_reach(spark: SparkContext, url: str) -> None:
     """
     if url in _reached.get(spark, ()):
         return
+    check_executors(spark)
     token = uuid.uuid4().hex
     with _meeting_place(url) as place:
         _write(place, _TOKEN, token.encode())

@@ -18,6 +18,7 @@ from sparkfusion.runner.spark.casts import for_spark
 from sparkfusion.runner.spark.choice import choose_store
 from sparkfusion.runner.spark.environment import check_executors
 from sparkfusion.runner.spark.feeding import FeedHost
+from sparkfusion.runner.spark.head_start import HeadStart
 from sparkfusion.runner.spark.job import SparkJob
 from sparkfusion.runner.spark.lineage import lineage
 from sparkfusion.runner.spark.master import is_local
@@ -38,11 +39,7 @@ class SparkRunner:
         self._jobs: weakref.WeakSet[SparkJob] = weakref.WeakSet()
         self._tables = SparkTables(self._session)
         self._feeding = FeedHost(self._context)
-        try:
-            check_executors(self._context)
-        except BaseException:
-            self.close()
-            raise
+        self._head_start = HeadStart(self._context)
 
     @property
     def slots(self) -> int:
@@ -59,6 +56,7 @@ class SparkRunner:
 
     def to_spark(self, job: QueryJob, schema: pa.Schema) -> DataFrame:
         """A DataFrame that Spark computes when it is asked for its rows."""
+        check_executors(self._context)
         return lineage(job, self._session, self._tables, schema)
 
     def from_rows(self, rows: pa.Table) -> DataFrame:
@@ -87,6 +85,7 @@ class SparkRunner:
     def close(self) -> None:
         for job in list(self._jobs):
             job.close()
+        self._head_start.close()
         self._feeding.close()
         if self._owned:
             self._session.stop()
