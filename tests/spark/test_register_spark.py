@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -295,6 +296,57 @@ def test_explain_shows_the_table_and_what_is_read(session: Session, spark: Spark
     assert "My Table part 0" in text
     assert "projection=[k]" in text
     assert "host-tables" not in text
+
+
+# ---- sizes
+
+
+@pytest.fixture
+def sized(connect: Connect, spark: SparkSession, tmp_path: Path) -> Session:
+    """A session with a table of files, and a small threshold for what goes to every task."""
+    made = connect({**OPTIONS, "sparkfusion.broadcast_bytes": 40_000})
+    for number in range(3):
+        rows = {"id": range(number, 3000, 3), "text": [f"{n**20:0>70}" for n in range(number, 3000, 3)]}
+        pq.write_table(pa.table(rows), tmp_path / f"{number}.parquet")
+    made.register_parquet("files", str(tmp_path))
+    made.sql("set datafusion.optimizer.hash_join_single_partition_threshold = 0")
+    made.sql("set datafusion.optimizer.hash_join_single_partition_threshold_rows = 0")
+    return made
+
+
+def join_of(session: Session) -> tuple[str, str]:
+    """The mode of the join, and which table is built, of a query that has the files first."""
+    query = session.sql("select count(*) as n, max(text) as t from files join t on files.id = t.id")
+    assert query.to_pylist() == [{"n": 3000, "t": f"{2999**20:0>70}"}]
+    stages = json.loads(query.explain_text(format="json"))["stages"]
+    join = next(each for each in stages if any("HashJoinExec" in line for line in each["operators"]))
+    mode = "broadcast" if "CollectLeft" in str(join["operators"]) else "shuffle"
+    built = stages[join["inputs"][0] - 1]
+    return mode, "t" if any(leaf.startswith("t part") for leaf in built["leaves"]) else "files"
+
+
+def test_a_small_table_goes_to_every_task(sized: Session, spark: SparkSession) -> None:
+    """Spark says that it has 24,000 bytes."""
+    sized.register_spark("t", spark.range(0, 3000, 1, 2))
+    assert join_of(sized) == ("broadcast", "t")
+
+
+def test_the_smaller_of_two_tables_is_built(sized: Session, spark: SparkSession) -> None:
+    """Spark says nothing useful of rows that come from an RDD."""
+    frame = spark.range(0, 3000, 1, 2).repartition(2).rdd.toDF()
+    sized.register_spark("t", frame, bytes=1 << 50)
+    assert join_of(sized) == ("shuffle", "files")
+    sized.deregister_table("t")
+    sized.register_spark("t", frame, rows=3000)
+    assert join_of(sized) == ("broadcast", "t")
+    sized.sql("set sparkfusion.broadcast_bytes = 10000")
+    assert join_of(sized) == ("shuffle", "t")
+
+
+@pytest.mark.parametrize("size", ["rows", "bytes"])
+def test_sizes_are_not_negative(session: Session, spark: SparkSession, size: Literal["rows", "bytes"]) -> None:
+    with pytest.raises(UserError, match=f"{size}=-1 must be a number from 0"):
+        session.register_spark("t", spark.range(3), **{size: -1})
 
 
 # ---- where rows come from

@@ -11,7 +11,7 @@ from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.ids import StageId
 from sparkfusion.observe.metrics import StageMetrics, metrics_by_stage
 from sparkfusion.observe.operators import operator_lines
-from sparkfusion.observe.tasks import task_leaves
+from sparkfusion.observe.tasks import narrowed_tables, task_leaves
 from sparkfusion.plan.stage import Distribution, Stage, StageGraph
 from sparkfusion.worker.task import TaskReport
 
@@ -84,6 +84,7 @@ def _stage_lines(stage: Stage, graph: StageGraph, metrics: StageMetrics | None) 
         out += f" by [{', '.join(exchange.keys)}] into {exchange.partitions}"
     lines = [f"┌ Stage {stage.id} ── {_count(stage.task_count, 'task')} ── {out}{_summary(metrics, stage.task_count)}"]
     lines += [f"│   {line}" for line in _operator_lines(stage.plan, graph, metrics)]
+    lines += [f"│ from Spark: {read}" for read in narrowed_tables(stage)]
     leaves = task_leaves(stage)
     for task, files in enumerate(leaves[:_SHOWN_TASKS]):
         if files:
@@ -148,6 +149,8 @@ def _as_json(
     for entry, stage in zip(shown["stages"], graph.stages, strict=True):
         entry["operators"] = operator_lines(stage.plan, graph)
         entry["leaves"] = task_leaves(stage)
+        if narrowed := narrowed_tables(stage):
+            entry["from_spark"] = narrowed
     if metrics:
         shown["metrics"] = [_metrics_json(each) for each in metrics.values()]
     return shown

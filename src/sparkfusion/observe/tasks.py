@@ -6,6 +6,7 @@ from sparkfusion.plan.feeds import is_fed
 from sparkfusion.plan.isolate import restrict
 from sparkfusion.plan.sources import exchange_of
 from sparkfusion.plan.stage import Stage
+from sparkfusion.plan.table_reads import tables_read
 from sparkfusion.plan.wire import copy_of, decode, file_scan_conf, kind, walk
 from sparkfusion.plan.wire import wire_pb2 as pb
 
@@ -26,6 +27,12 @@ def task_leaves(stage: Stage) -> list[str]:
         ]
         shown.append(", ".join(files))
     return shown
+
+
+def narrowed_tables(stage: Stage) -> list[str]:
+    """The tables of which the host brings only some rows, with what it is asked."""
+    reads = tables_read(decode(stage.plan))
+    return [str(read) for read in reads if read.condition is not None or read.limit is not None]
 
 
 def _shown(file: pb.PartitionedFile) -> str:

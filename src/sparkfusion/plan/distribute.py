@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from sparkfusion.plan.build_sides import choose_build_sides
 from sparkfusion.plan.cut import cut
-from sparkfusion.plan.feeds import FeedId
+from sparkfusion.plan.feeds import FeedId, feed_of
 from sparkfusion.plan.gate import check_physical
 from sparkfusion.plan.rules import apply_rules
 from sparkfusion.plan.schema import SchemaProbe
-from sparkfusion.plan.small_feeds import broadcast_small_feeds
 from sparkfusion.plan.stage import StageGraph
-from sparkfusion.plan.wire import PlanNode
+from sparkfusion.plan.tables import TableId, parts_of
+from sparkfusion.plan.wire import PlanNode, walk
 
 ISOLATION_OPTIONS: dict[str, str] = {
     # trap 1: sibling partitions of one scan share a queue of files
@@ -36,9 +37,19 @@ ISOLATION_OPTIONS: dict[str, str] = {
 """Options that planner and workers must share for a plan to be safe in isolated tasks."""
 
 
-def distribute(root: PlanNode, probe: SchemaProbe, small_feeds: Collection[FeedId] = ()) -> StageGraph:
+def distribute(
+    root: PlanNode,
+    probe: SchemaProbe,
+    small_feeds: Collection[FeedId] = (),
+    small_tables: Collection[TableId] = (),
+) -> StageGraph:
     """Cut a plan into stages, or raise `NotDistributableError` with the reason. The plan is consumed."""
     check_physical(root)
-    if small_feeds:
-        broadcast_small_feeds(root, small_feeds, lambda node: len(probe.describe(node).arrow))
+
+    def is_small(node: PlanNode) -> bool:
+        parts = parts_of(node)
+        return feed_of(node) in small_feeds or (bool(parts) and parts[0].table in small_tables)
+
+    if small_feeds or any(parts_of(node) for node in walk(root)):
+        choose_build_sides(root, is_small, lambda node: len(probe.describe(node).arrow))
     return cut(apply_rules(root), probe.describe)

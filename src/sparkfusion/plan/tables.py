@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sparkfusion.errors import UserError
-from sparkfusion.plan.sources import SourceFile, columns_read, object_path
+from sparkfusion.plan.sources import SourceFile, object_path
 from sparkfusion.plan.wire import PlanNode, decode, encode, kind, walk
 from sparkfusion.plan.wire import wire_pb2 as pb
 
@@ -20,20 +20,21 @@ _ANEW = "register the table again"
 
 
 @dataclass(frozen=True)
-class TableRead:
-    """What a plan reads of a table. `columns` are those that it may look at; the others need no values."""
+class TablePart:
+    """What a placeholder stands for."""
 
     table: TableId
-    parts: tuple[int, ...]
-    columns: tuple[str, ...]
+    part: int
+    name: str
 
 
 @dataclass(frozen=True)
 class TableHint:
-    """What plans say of a table: its name, and about how large one part is."""
+    """What plans say of a table: its name, about how large it is, and in how many parts it comes."""
 
     name: str
-    part_bytes: int
+    bytes: int
+    parts: int
 
 
 def mark_tables(root: PlanNode, home: str, hints: Mapping[TableId, TableHint]) -> bool:
@@ -49,23 +50,15 @@ def mark_tables(root: PlanNode, home: str, hints: Mapping[TableId, TableHint]) -
                     raise UserError(f"rows were inserted into {hint.name}, whose rows are the host's", hint=_ANEW)
                 number = str(int(number))
                 file.path = f"{_PREFIX}{table}/{number}/{hint.name.replace('/', '_')} part {number}"
-                file.size = hint.part_bytes
+                file.size = max(1, hint.bytes // hint.parts)
                 file.ClearField("range")
                 found = True
     return found
 
 
-def tables_read(node: PlanNode) -> tuple[TableRead, ...]:
-    """Every table that the plan reads, each once."""
-    parts: dict[TableId, dict[int, None]] = {}
-    columns: dict[TableId, dict[str, None]] = {}
-    for each in walk(node):
-        for file in _files(each):
-            if file.path.startswith(_PREFIX):
-                table, part = _parse(file.path)
-                parts.setdefault(table, {})[part] = None
-                columns.setdefault(table, {}).update(dict.fromkeys(columns_read(each.arrow_scan.base_conf)))
-    return tuple(TableRead(table, tuple(parts[table]), tuple(columns[table])) for table in parts)
+def parts_of(node: PlanNode) -> list[TablePart]:
+    """The parts that a node scans: none for anything but a scan of such a table."""
+    return [_parse(file.path) for file in _files(node) if file.path.startswith(_PREFIX)]
 
 
 def bind_tables(plan: bytes, file_of: Callable[[TableId, int], SourceFile | None]) -> bytes:
@@ -84,7 +77,8 @@ def bind_tables(plan: bytes, file_of: Callable[[TableId, int], SourceFile | None
 def _bound(file: pb.PartitionedFile, file_of: Callable[[TableId, int], SourceFile | None]) -> pb.PartitionedFile | None:
     if not file.path.startswith(_PREFIX):
         return pb.PartitionedFile.FromString(file.SerializeToString())
-    found = file_of(*_parse(file.path))
+    part = _parse(file.path)
+    found = file_of(part.table, part.part)
     return None if found is None else pb.PartitionedFile(path=object_path(found.path), size=found.size)
 
 
@@ -94,6 +88,6 @@ def _files(node: PlanNode) -> list[pb.PartitionedFile]:
     return [file for group in node.arrow_scan.base_conf.file_groups for file in group.files]
 
 
-def _parse(path: str) -> tuple[TableId, int]:
-    table, part, _ = path.removeprefix(_PREFIX).split("/")
-    return int(table), int(part)
+def _parse(path: str) -> TablePart:
+    table, part, shown = path.removeprefix(_PREFIX).split("/")
+    return TablePart(int(table), int(part), shown.rpartition(" part ")[0])

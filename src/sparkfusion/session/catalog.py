@@ -19,6 +19,7 @@ from sparkfusion.feed.provider import Reader, WorkUnitFeedProvider
 from sparkfusion.session.feed_options import FeedArguments, resolve
 from sparkfusion.session.file_tables import FORMATS, arrange, read_files, register_files
 from sparkfusion.session.frame import DataFrame
+from sparkfusion.session.host_tables import sized
 from sparkfusion.session.lossy import UNNAMED, lost_options
 from sparkfusion.session.object_stores import ObjectStores
 from sparkfusion.session.table_names import call_with_tables, name_hint
@@ -132,13 +133,18 @@ class CatalogMethods:
     deregister_udaf = _pass_on("deregister_udaf")
     deregister_udwf = _pass_on("deregister_udwf")
 
-    def register_spark(self, name: str, source: Any) -> None:
+    def register_spark(self, name: str, source: Any, *, rows: int | None = None, bytes: int | None = None) -> None:
         """Make a Spark DataFrame, or the table or view of that name, a table of this session, which runs on Spark.
 
         Its partitions go to the tasks as Arrow, on the executors. Spark computes it anew for each query that reads it,
-        only the columns that the query needs.
+        only the columns that the query needs. Spark also applies those of the query's filters and limits that mean the
+        same to it; `explain` shows them.
+
+        Args:
+            rows: about how many it has, if you know better than Spark's optimizer. `bytes`: about how large it is. A
+                small table goes whole to every task of a join.
         """
-        table = self._runner.adopt(source)
+        table = sized(self._runner.adopt(source), rows, bytes)
         try:
             self._planner.host_tables.register(self.context, name, table)
         except UserError:

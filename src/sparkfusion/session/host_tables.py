@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import datafusion
+import pyarrow as pa
 from datafusion import SessionContext
 
+from sparkfusion.errors import UserError
 from sparkfusion.exchange.owned import OwnedDirectory
 from sparkfusion.plan.sources import object_path
 from sparkfusion.plan.tables import TableHint, TableId, mark_tables
@@ -16,6 +19,26 @@ from sparkfusion.plan.wire import PlanNode
 from sparkfusion.runner.base import HostTable
 
 _PLACEHOLDER = b"-"  # one byte: DataFusion skips empty files, and could split longer ones between tasks
+
+
+_BYTES_OF_A_TEXT = 20  # Spark's own guess for values whose size is not fixed
+
+
+def sized(table: HostTable, rows: int | None, bytes: int | None) -> HostTable:
+    """The table with the sizes that a user gives, instead of the host's guess."""
+    for name, value in (("rows", rows), ("bytes", bytes)):
+        if value is not None and value < 0:
+            raise UserError(f"{name}={value!r} must be a number from 0", hint=f"leave {name} out if you do not know it")
+    if bytes is None and rows is not None:
+        bytes = rows * sum(_width(kind) for kind in table.schema.types)
+    return table if bytes is None else replace(table, bytes=bytes)
+
+
+def _width(kind: pa.DataType) -> int:
+    try:
+        return max(1, int(kind.bit_width) // 8)
+    except ValueError:
+        return _BYTES_OF_A_TEXT
 
 
 class HostTables:
@@ -33,11 +56,15 @@ class HostTables:
         for part in range(table.parts):
             (directory / f"{part:06d}.arrow").write_bytes(_PLACEHOLDER)
         context.register_arrow(name, str(directory), schema=table.schema)
-        self._hints[table.id] = TableHint(name, max(1, table.bytes // table.parts))
+        self._hints[table.id] = TableHint(name, table.bytes, table.parts)
 
     def mark(self, root: PlanNode) -> bool:
         """Make scans of these tables placeholders that travel, in place. Whether the plan has any."""
         return self._home is not None and mark_tables(root, str(self._home.path), self._hints)
+
+    def small(self, most_bytes: int) -> set[TableId]:
+        """The tables that are said to be no larger than that."""
+        return {table for table, hint in self._hints.items() if hint.bytes <= most_bytes}
 
     def read_by(self, frame: datafusion.DataFrame) -> list[str]:
         """The names of such tables that DataFusion's own plan of the frame reads."""

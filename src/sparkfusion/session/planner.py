@@ -24,7 +24,7 @@ from sparkfusion.plan.gate import NotDistributableError, check_arrow_scans, chec
 from sparkfusion.plan.schema import SchemaProbe
 from sparkfusion.plan.sizing import choose_partitions, in_memory_weight, scan_bytes
 from sparkfusion.plan.stage import Distribution, StageGraph, Why
-from sparkfusion.plan.tables import tables_read
+from sparkfusion.plan.table_reads import tables_read
 from sparkfusion.plan.wire import PlanNode, decode, kind, walk
 from sparkfusion.plan.wire.build import union
 from sparkfusion.session.config import SessionSettings
@@ -161,7 +161,7 @@ class Planner:
         probe = self._probe_for(functions)
         broadcast = settings.integer("broadcast_bytes")
         small = self.feeds.small(attempt.feeds, broadcast, broadcast // _BYTES_PER_ROW)
-        graph = replace(distribute(root, probe, small), spark_functions=functions)
+        graph = replace(distribute(root, probe, small, self.host_tables.small(broadcast)), spark_functions=functions)
         if attempt.feeds:
             attempt.declared = self.feeds.declare(attempt.feeds, attempt.planned.optimized_logical_plan())
         if graph.head.plan is not None and tables_read(decode(graph.head.plan)):

@@ -14,14 +14,15 @@ from sparkfusion.plan.isolate import isolate
 from sparkfusion.plan.sizing import scan_bytes
 from sparkfusion.plan.sources import SourceFile, bind, exchange_source
 from sparkfusion.plan.stage import Stage
-from sparkfusion.plan.tables import TableHint, TableRead, bind_tables, mark_tables, tables_read
+from sparkfusion.plan.table_reads import TableRead, tables_read
+from sparkfusion.plan.tables import TableHint, bind_tables, mark_tables
 from sparkfusion.plan.wire import PlanNode, decode, encode, file_scan_conf, walk
 from sparkfusion.plan.wire.build import coalesce, union
 from tests.unit.plan.plans import NO_BROADCAST, context, find
 
 PARTS = 6
 SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string()), ("share", pa.float64())])
-HINTS = {0: TableHint("first", 1000), 1: TableHint("the/second", 7)}
+HINTS = {0: TableHint("first", 1000 * PARTS, PARTS), 1: TableHint("the/second", 7, PARTS)}
 
 
 @pytest.fixture
@@ -146,7 +147,10 @@ def test_a_task_reads_its_own_parts(marked: Callable[[str], PlanNode]) -> None:
     root = marked("select text from first union all select text from second")
     stage = Stage(1, encode(coalesce(root).coalesce_partitions.input), 6, (), 1, mergeable=False, deterministic=True)
     reads = [tables_read(decode(isolate(stage, (task,)).plan)) for task in range(6)]
-    assert reads == [(TableRead(table, parts, ("text",)),) for table in (0, 1) for parts in ((0, 1), (2, 3), (4, 5))]
+    names = {0: "first", 1: "the_second"}
+    assert reads == [
+        (TableRead(table, names[table], parts, ("text",)),) for table in names for parts in ((0, 1), (2, 3), (4, 5))
+    ]
 
 
 # ---- binding

@@ -526,3 +526,115 @@ class Projection(_message.Message):
     expr: _containers.RepeatedCompositeFieldContainer[Expr]
     expr_name: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, input: _Optional[_Union[PlanNode, _Mapping]] = ..., expr: _Optional[_Iterable[_Union[Expr, _Mapping]]] = ..., expr_name: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Condition(_message.Message):
+    __slots__ = ("column", "literal", "binary", "is_null", "is_not_null", "negation", "in_list", "like")
+    COLUMN_FIELD_NUMBER: _ClassVar[int]
+    LITERAL_FIELD_NUMBER: _ClassVar[int]
+    BINARY_FIELD_NUMBER: _ClassVar[int]
+    IS_NULL_FIELD_NUMBER: _ClassVar[int]
+    IS_NOT_NULL_FIELD_NUMBER: _ClassVar[int]
+    NEGATION_FIELD_NUMBER: _ClassVar[int]
+    IN_LIST_FIELD_NUMBER: _ClassVar[int]
+    LIKE_FIELD_NUMBER: _ClassVar[int]
+    column: Column
+    literal: Value
+    binary: Binary
+    is_null: OfOne
+    is_not_null: OfOne
+    negation: OfOne
+    in_list: InList
+    like: Like
+    def __init__(self, column: _Optional[_Union[Column, _Mapping]] = ..., literal: _Optional[_Union[Value, _Mapping]] = ..., binary: _Optional[_Union[Binary, _Mapping]] = ..., is_null: _Optional[_Union[OfOne, _Mapping]] = ..., is_not_null: _Optional[_Union[OfOne, _Mapping]] = ..., negation: _Optional[_Union[OfOne, _Mapping]] = ..., in_list: _Optional[_Union[InList, _Mapping]] = ..., like: _Optional[_Union[Like, _Mapping]] = ...) -> None: ...
+
+class OfOne(_message.Message):
+    __slots__ = ("expr",)
+    EXPR_FIELD_NUMBER: _ClassVar[int]
+    expr: Condition
+    def __init__(self, expr: _Optional[_Union[Condition, _Mapping]] = ...) -> None: ...
+
+class Binary(_message.Message):
+    __slots__ = ("left", "right", "op", "operands")
+    LEFT_FIELD_NUMBER: _ClassVar[int]
+    RIGHT_FIELD_NUMBER: _ClassVar[int]
+    OP_FIELD_NUMBER: _ClassVar[int]
+    OPERANDS_FIELD_NUMBER: _ClassVar[int]
+    left: Condition
+    right: Condition
+    op: str
+    operands: _containers.RepeatedCompositeFieldContainer[Condition]
+    def __init__(self, left: _Optional[_Union[Condition, _Mapping]] = ..., right: _Optional[_Union[Condition, _Mapping]] = ..., op: _Optional[str] = ..., operands: _Optional[_Iterable[_Union[Condition, _Mapping]]] = ...) -> None: ...
+
+class InList(_message.Message):
+    __slots__ = ("expr", "list", "negated")
+    EXPR_FIELD_NUMBER: _ClassVar[int]
+    LIST_FIELD_NUMBER: _ClassVar[int]
+    NEGATED_FIELD_NUMBER: _ClassVar[int]
+    expr: Condition
+    list: _containers.RepeatedCompositeFieldContainer[Condition]
+    negated: bool
+    def __init__(self, expr: _Optional[_Union[Condition, _Mapping]] = ..., list: _Optional[_Iterable[_Union[Condition, _Mapping]]] = ..., negated: bool = ...) -> None: ...
+
+class Like(_message.Message):
+    __slots__ = ("negated", "case_insensitive", "expr", "pattern")
+    NEGATED_FIELD_NUMBER: _ClassVar[int]
+    CASE_INSENSITIVE_FIELD_NUMBER: _ClassVar[int]
+    EXPR_FIELD_NUMBER: _ClassVar[int]
+    PATTERN_FIELD_NUMBER: _ClassVar[int]
+    negated: bool
+    case_insensitive: bool
+    expr: Condition
+    pattern: Condition
+    def __init__(self, negated: bool = ..., case_insensitive: bool = ..., expr: _Optional[_Union[Condition, _Mapping]] = ..., pattern: _Optional[_Union[Condition, _Mapping]] = ...) -> None: ...
+
+class Value(_message.Message):
+    __slots__ = ("boolean", "utf8", "large_utf8", "int8", "int16", "int32", "int64", "float32", "float64", "date32", "decimal128", "utf8_view", "timestamp", "binary", "large_binary")
+    BOOLEAN_FIELD_NUMBER: _ClassVar[int]
+    UTF8_FIELD_NUMBER: _ClassVar[int]
+    LARGE_UTF8_FIELD_NUMBER: _ClassVar[int]
+    INT8_FIELD_NUMBER: _ClassVar[int]
+    INT16_FIELD_NUMBER: _ClassVar[int]
+    INT32_FIELD_NUMBER: _ClassVar[int]
+    INT64_FIELD_NUMBER: _ClassVar[int]
+    FLOAT32_FIELD_NUMBER: _ClassVar[int]
+    FLOAT64_FIELD_NUMBER: _ClassVar[int]
+    DATE32_FIELD_NUMBER: _ClassVar[int]
+    DECIMAL128_FIELD_NUMBER: _ClassVar[int]
+    UTF8_VIEW_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
+    BINARY_FIELD_NUMBER: _ClassVar[int]
+    LARGE_BINARY_FIELD_NUMBER: _ClassVar[int]
+    boolean: bool
+    utf8: str
+    large_utf8: str
+    int8: int
+    int16: int
+    int32: int
+    int64: int
+    float32: float
+    float64: float
+    date32: int
+    decimal128: DecimalValue
+    utf8_view: str
+    timestamp: TimestampValue
+    binary: bytes
+    large_binary: bytes
+    def __init__(self, boolean: bool = ..., utf8: _Optional[str] = ..., large_utf8: _Optional[str] = ..., int8: _Optional[int] = ..., int16: _Optional[int] = ..., int32: _Optional[int] = ..., int64: _Optional[int] = ..., float32: _Optional[float] = ..., float64: _Optional[float] = ..., date32: _Optional[int] = ..., decimal128: _Optional[_Union[DecimalValue, _Mapping]] = ..., utf8_view: _Optional[str] = ..., timestamp: _Optional[_Union[TimestampValue, _Mapping]] = ..., binary: _Optional[bytes] = ..., large_binary: _Optional[bytes] = ...) -> None: ...
+
+class DecimalValue(_message.Message):
+    __slots__ = ("value", "precision", "scale")
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    PRECISION_FIELD_NUMBER: _ClassVar[int]
+    SCALE_FIELD_NUMBER: _ClassVar[int]
+    value: bytes
+    precision: int
+    scale: int
+    def __init__(self, value: _Optional[bytes] = ..., precision: _Optional[int] = ..., scale: _Optional[int] = ...) -> None: ...
+
+class TimestampValue(_message.Message):
+    __slots__ = ("microseconds", "timezone")
+    MICROSECONDS_FIELD_NUMBER: _ClassVar[int]
+    TIMEZONE_FIELD_NUMBER: _ClassVar[int]
+    microseconds: int
+    timezone: str
+    def __init__(self, microseconds: _Optional[int] = ..., timezone: _Optional[str] = ...) -> None: ...

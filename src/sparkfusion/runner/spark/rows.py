@@ -154,6 +154,14 @@ def as_dataset(session: SparkSession, rows: JavaRows) -> DataFrame:
     return DataFrame(java.createDataset(rows.rdd(), encoders.BINARY()).toDF(), session)
 
 
+def limit_partitions(frame: DataFrame, rows: int) -> DataFrame:
+    """At most so many rows of every partition. Spark's own `limit` would bring all of them into one."""
+    session = frame.sparkSession
+    local: Any = frame._jdf.limit(rows).queryExecution().logical().child()
+    datasets = _class(session.sparkContext, "org.apache.spark.sql.classic.Dataset")
+    return DataFrame(datasets.ofRows(session._jsparkSession, local), session)
+
+
 def forget(spark: SparkContext, shuffled: Shuffled) -> None:
     """Remove a shuffle's files from all executors now; Spark does it when the JVM next collects garbage."""
     cleaner: Any = spark._jsc.sc().cleaner()

@@ -15,11 +15,13 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructField
 
 from sparkfusion.errors import UserError
-from sparkfusion.plan.tables import TableId, tables_read
+from sparkfusion.plan.table_reads import TableRead, tables_read
+from sparkfusion.plan.tables import TableId
 from sparkfusion.plan.wire import decode
 from sparkfusion.runner.base import HostTable
+from sparkfusion.runner.spark.filters import spark_filter
 from sparkfusion.runner.spark.order import TableInput, table_mark
-from sparkfusion.runner.spark.rows import Piece, marked
+from sparkfusion.runner.spark.rows import Piece, limit_partitions, marked
 from sparkfusion.runner.spark.types import arrow_schema
 
 _LARGE_TYPES = "spark.sql.execution.arrow.useLargeVarTypes"
@@ -77,7 +79,7 @@ class SparkTables:
         """The rows of every table that a stage reads. Asked for once: another time Spark may divide them otherwise."""
         if not self._frames:
             return {}
-        return {read.table: self._rows(read.table, set(read.columns)) for read in tables_read(decode(stage_plan))}
+        return {read.table: self._rows(read) for read in tables_read(decode(stage_plan))}
 
     def inputs(self, task_plan: bytes, rows: Mapping[TableId, Any]) -> TableInputs:
         """What one task of the stage reads of them."""
@@ -91,25 +93,29 @@ class SparkTables:
             pieces += [piece] if piece is not None else []
         return TableInputs(tuple(inputs), tuple(pieces))
 
-    def _rows(self, number: TableId, wanted: set[str]) -> Any:
+    def _rows(self, read: TableRead) -> Any:
         """The table's rows for one stage: record-batch messages, each after a mark that names the table.
 
         Columns that nobody looks at are NULL, so Spark does not even read them. With adaptive execution Spark runs
         the DataFrame's own stages now, under the caller's job tag.
         """
-        frame, table = self._frames[number]
+        frame, table = self._frames[read.table]
         if self._schema_of(frame) != table.schema:
             raise UserError(
                 "a setting of the Spark session changed how a registered DataFrame comes as Arrow",
                 hint=f"set {_TIME_ZONE} and {_LARGE_TYPES} back, or register the DataFrame again",
             )
-        places = [f"c{number}" for number in range(len(frame.columns))]  # names may differ in case only
+        placed = _placed(frame)
+        if read.condition is not None:
+            placed = placed.where(spark_filter(read.condition, [F.col(place) for place in placed.columns]))
+        if read.limit is not None:
+            placed = limit_partitions(placed, read.limit)
         columns = [
-            _column(place, field, needed=field.name in wanted)
-            for place, field in zip(places, frame.schema.fields, strict=True)
+            _column(place, field, needed=field.name in read.columns)
+            for place, field in zip(placed.columns, frame.schema.fields, strict=True)
         ]
-        batches = frame.toDF(*places).select(columns)._jdf.toArrowBatchRdd().toJavaRDD()
-        return marked(self._session.sparkContext, table_mark(number), batches)
+        batches = placed.select(columns)._jdf.toArrowBatchRdd().toJavaRDD()
+        return marked(self._session.sparkContext, table_mark(read.table), batches)
 
     def _schema_of(self, frame: DataFrame) -> Any:
         conf = frame.sparkSession.conf
@@ -121,6 +127,13 @@ class SparkTables:
             raise UserError(f"PySpark cannot read the DataFrame's schema: {error}", hint=hint) from error
         found = arrow_schema(schema, str(conf.get(_TIME_ZONE)), large_types=large)
         return pa.schema([field.with_nullable(True) for field in found])  # columns that nobody reads come as NULL
+
+
+def _placed(frame: DataFrame) -> DataFrame:
+    """The frame's columns named by their place: names may differ in case only. Without metadata: that of a CHAR column
+    makes Spark pad what the column is compared with."""
+    numbered = frame.toDF(*(f"c{number}" for number in range(len(frame.columns))))
+    return numbered.select([F.col(place).alias(place, metadata={}) for place in numbered.columns])
 
 
 def _piece(rows: Any, wanted: Sequence[int], parts: int) -> Piece | None:
@@ -136,7 +149,7 @@ def _piece(rows: Any, wanted: Sequence[int], parts: int) -> Piece | None:
 def _size_guess(frame: DataFrame) -> int:
     """What Spark's optimizer believes; a wild guess of it must not become a number of tasks."""
     try:
-        size = int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes().toString())
+        size = int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
     except Exception:
         return _LARGEST_GUESS
     return min(size, _LARGEST_GUESS)

@@ -1,0 +1,141 @@
+"""Joins with tables whose sizes only we know: feeds, and tables of the host. DataFusion plans them as if of any size.
+
+A side that is known to be small goes whole to every task, instead of both being shuffled. Otherwise the smaller one
+becomes the build side, which is held in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sparkfusion.plan.feeds import feed_of
+from sparkfusion.plan.joins import BUILD_EMITTING, collects_left
+from sparkfusion.plan.tables import parts_of
+from sparkfusion.plan.wire import PlanNode, children, copy_of, file_scan_conf, kind, walk
+from sparkfusion.plan.wire import wire_pb2 as pb
+from sparkfusion.plan.wire.build import coalesce
+
+_ROW_WISE = frozenset({"projection", "filter", "coalesce_batches", "cooperative"})
+_KEEPS_NO_PARTITIONING = _ROW_WISE | {"local_limit", "unnest"}
+_COLLECTABLE_RIGHT = {
+    pb.INNER: pb.INNER,
+    pb.LEFT: pb.RIGHT,
+    pb.LEFT_SEMI: pb.RIGHT_SEMI,
+    pb.LEFT_ANTI: pb.RIGHT_ANTI,
+    pb.LEFT_MARK: pb.RIGHT_MARK,
+}
+_SWAPPED = {
+    **_COLLECTABLE_RIGHT,
+    **{after: before for before, after in _COLLECTABLE_RIGHT.items()},
+    pb.FULL: pb.FULL,
+}
+_BOTH_SIDES = frozenset({pb.INNER, pb.LEFT, pb.RIGHT, pb.FULL})
+_ORDERED = frozenset({"sort", "sort_preserving_merge", "sort_merge_join", "window"})
+_WORTH_IT = 2  # sizes are guesses
+_NOTHING = 2**32 - 1  # how the format spells a projection to no column at all
+
+
+def choose_build_sides(
+    root: PlanNode, is_small: Callable[[PlanNode], bool], width: Callable[[PlanNode], int], *, free: bool = True
+) -> None:
+    """Turn shuffled joins with small scans into joins that collect them, and give the others the better build side, in
+    place.
+
+    Args:
+        is_small: whether a scan is known to be small enough to go to every task.
+        width: how many columns a part of the plan has.
+        free: whether nothing above counts on how the join's rows are partitioned.
+    """
+    if kind(root) == "hash_join" and root.hash_join.partition_mode == pb.PARTITIONED:
+        join = root.hash_join
+        if not (free and _collect_small_side(join, is_small, width)):
+            _build_on_smaller_side(join, width)
+    for index, child in enumerate(children(root)):
+        choose_build_sides(child, is_small, width, free=_is_free(root, index, free))
+
+
+def _is_free(node: PlanNode, child: int, free: bool) -> bool:
+    """Whether the rows of a child may come in any partitions."""
+    name = kind(node)
+    if name in ("repartition", "coalesce_partitions", "sort_preserving_merge"):
+        return True
+    if collects_left(node):
+        return child == 0 or free
+    if name == "aggregate":
+        return bool(node.aggregate.mode == pb.PARTIAL)
+    if name == "sort":
+        return not node.sort.preserve_partitioning or free
+    return name in _KEEPS_NO_PARTITIONING and free
+
+
+def _collect_small_side(
+    join: pb.HashJoin, is_small: Callable[[PlanNode], bool], width: Callable[[PlanNode], int]
+) -> bool:
+    if join.null_aware or kind(join.left) != "repartition" or kind(join.right) != "repartition":
+        return False
+    if is_small(_leaf(join.right.repartition.input)) and join.join_type in _COLLECTABLE_RIGHT:
+        _swap(join, width)
+    elif not is_small(_leaf(join.left.repartition.input)) or join.join_type in BUILD_EMITTING:
+        return False
+    join.left.CopyFrom(coalesce(join.left.repartition.input))
+    join.right.CopyFrom(copy_of(join.right.repartition.input))
+    join.partition_mode = pb.COLLECT_LEFT
+    return True
+
+
+def _leaf(node: PlanNode) -> PlanNode:
+    """The scan below operators that take rows one by one; any other node if there is none."""
+    while kind(node) in _ROW_WISE:
+        (node,) = children(node)
+    return node
+
+
+def _build_on_smaller_side(join: pb.HashJoin, width: Callable[[PlanNode], int]) -> None:
+    """DataFusion has done it where it knows both sizes. A join keeps the order of its right side, so that one stays."""
+    sides = (join.left, join.right)
+    if join.null_aware or not any(parts_of(node) for side in sides for node in walk(side)):
+        return
+    left, right = _estimated_bytes(join.left), _estimated_bytes(join.right)
+    if left is None or right is None or right * _WORTH_IT > left or _may_be_ordered(join.right):
+        return
+    _swap(join, width)
+
+
+def _estimated_bytes(node: PlanNode) -> int | None:
+    """At most about so much comes out of a node; None if nobody knows how large a feed is."""
+    conf = file_scan_conf(node)
+    if conf is not None:
+        size = sum(file.size for group in conf.file_groups for file in group.files)
+        return None if feed_of(node) is not None and not size else size
+    if kind(node) == "memory_scan":
+        return sum(len(rows) for rows in node.memory_scan.partitions)
+    found = [_estimated_bytes(child) for child in children(node)]
+    known = [size for size in found if size is not None]
+    if len(known) < len(found):
+        return None
+    return sum(known) if kind(node) in ("union", "interleave") else max(known, default=0)
+
+
+def _may_be_ordered(side: PlanNode) -> bool:
+    scans = [conf for node in walk(side) if (conf := file_scan_conf(node)) is not None]
+    ordered = any(conf.output_ordering for conf in scans)
+    return ordered or any(kind(node) in _ORDERED or kind(node) == "memory_scan" for node in walk(side))
+
+
+def _swap(join: pb.HashJoin, width: Callable[[PlanNode], int]) -> None:
+    """The same rows and columns with the inputs the other way round."""
+    left, right = width(join.left), width(join.right)
+    if join.join_type in _BOTH_SIDES:
+        given = list(join.projection) or list(range(left + right))
+        moved = [index if index == _NOTHING else index + right if index < left else index - left for index in given]
+        join.projection[:] = moved
+    for column in join.filter.column_indices:
+        column.side = 1 - column.side
+    for each in join.on:
+        keep = pb.Expr.FromString(each.left.SerializeToString())
+        each.left.CopyFrom(each.right)
+        each.right.CopyFrom(keep)
+    join.join_type = _SWAPPED[join.join_type]
+    old_left = copy_of(join.left)
+    join.left.CopyFrom(join.right)
+    join.right.CopyFrom(old_left)

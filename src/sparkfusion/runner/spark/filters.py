@@ -1,0 +1,103 @@
+"""Conditions of a plan in Spark's words. Spark may keep rows that DataFusion drops, but drops none that it keeps.
+
+What the two do not agree on, in comparisons of values of one type:
+
+| | DataFusion | Spark |
+|---|---|---|
+| -0.0 and 0.0 | the first is less | equal |
+| a NaN whose sign bit is set | less than every number | greater than every number |
+
+Both compare texts and binaries byte by byte, and take any two other NaNs for equal and greater than every number.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812
+
+from sparkfusion.plan.conditions import (
+    Compare,
+    Condition,
+    Constant,
+    Every,
+    IsIn,
+    IsLike,
+    IsNull,
+    IsTrue,
+    Not,
+    Operator,
+    Some,
+)
+
+_COMPARE: dict[Operator, Callable[[Column, Column], Column]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_EPOCH = datetime(1970, 1, 1)
+_OR_EQUAL: dict[Operator, Operator] = {"<": "<=", ">": ">="}
+
+
+def spark_filter(condition: Condition, columns: Sequence[Column]) -> Column:
+    """True of every row for which the condition is. `columns` are all of the table's."""
+    match condition:
+        case Compare() if condition.constant.kind == "float":
+            return _compare_floats(columns[condition.column.index], condition.operator, condition.constant)
+        case Compare():
+            return _COMPARE[condition.operator](columns[condition.column.index], _literal(condition.constant))
+        case IsIn() if any(each.kind == "float" for each in condition.constants):
+            column = columns[condition.column.index]
+            return _joined(operator.or_, [_compare_floats(column, "=", each) for each in condition.constants])
+        case IsIn():
+            return columns[condition.column.index].isin([_literal(each) for each in condition.constants])
+        case IsLike():
+            return columns[condition.column.index].like(condition.pattern)
+        case IsNull():
+            return columns[condition.column.index].isNull()
+        case IsTrue():
+            return columns[condition.column.index]
+        case Not():
+            return ~spark_filter(condition.condition, columns)
+        case Every():
+            return _joined(operator.and_, [spark_filter(each, columns) for each in condition.conditions])
+        case Some():
+            return _joined(operator.or_, [spark_filter(each, columns) for each in condition.conditions])
+
+
+def _joined(join: Callable[[Column, Column], Column], parts: Sequence[Column]) -> Column:
+    """Halves first: Spark walks an expression recursively."""
+    if len(parts) == 1:
+        return parts[0]
+    middle = len(parts) // 2
+    return join(_joined(join, parts[:middle]), _joined(join, parts[middle:]))
+
+
+def _compare_floats(column: Column, comparison: Operator, constant: Constant) -> Column:
+    """Only where it stands by itself or under AND and OR: the opposite of too many rows is too few."""
+    value = float(constant.value)
+    if math.isnan(value) or (value == 0 and comparison == "!="):
+        return F.lit(True)
+    if value == 0:
+        comparison = _OR_EQUAL.get(comparison, comparison)
+    found = _COMPARE[comparison](column, F.lit(value))
+    return found | F.isnan(column) if comparison in ("<", "<=") else found
+
+
+def _literal(constant: Constant) -> Column:
+    match constant.kind:
+        case "date":
+            return F.date_from_unix_date(F.lit(constant.value))
+        case "instant":
+            return F.timestamp_micros(F.lit(constant.value))
+        case "wall clock":
+            moment = _EPOCH + timedelta(microseconds=int(constant.value))
+            return F.lit(moment.isoformat(" ")).cast("timestamp_ntz")
+    return F.lit(constant.value)
