@@ -6,6 +6,7 @@
 | 1    | the query failed, or its answer is wrong |
 | 2    | the command line was not understood |
 | 3    | something was not distributed, and had to be |
+| 4    | an answer was compared with nothing |
 | 130  | Ctrl-C |
 """
 

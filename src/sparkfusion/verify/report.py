@@ -38,8 +38,21 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """No failure. Queries that were not distributed or not comparable are no failures, and no proofs."""
-        return not any(count for outcome, count in self.counts.items() if outcome.failed)
+        """Whether the run is a proof: a query was distributed and right, none failed, all were compared.
+
+        Queries that were not distributed may be among them. Without any query it is no success.
+        """
+        return self.failures == 0 and self.not_compared == 0 and self.really_distributed > 0
+
+    @property
+    def failures(self) -> int:
+        """Queries with a wrong answer or an error, also with the same error in every leg."""
+        return sum(count for outcome, count in self.counts.items() if outcome.failed or outcome is Outcome.BOTH_FAILED)
+
+    @property
+    def not_compared(self) -> int:
+        """Queries whose answer was compared with nothing."""
+        return self.counts[Outcome.NOT_COMPARABLE]
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -47,11 +47,38 @@ def test_a_directory_of_scripts(invoke: Invoke, items: str, tmp_path: Path) -> N
     assert [query["name"] for query in json.loads(result.stdout)["queries"]] == ["a", "b"]
 
 
-def test_what_is_not_distributed_fails_only_on_demand(invoke: Invoke) -> None:
-    relaxed = invoke("verify", "-c", "select 1")
+def test_what_is_not_distributed_beside_a_proof_fails_only_on_demand(invoke: Invoke, items: str) -> None:
+    both = ("verify", "-c", f"{GROUPED}; select 1", "-t", items)
+    relaxed = invoke(*both)
     assert relaxed.exit_code == 0, relaxed.output
-    assert relaxed.stdout.startswith("not distributed")
-    assert invoke("verify", "-c", "select 1", "--require-distributed").exit_code == 3
+    assert "not distributed, so nothing is proved of them: 1 of 2 queries" in relaxed.stderr
+    assert invoke(*both, "--require-distributed").exit_code == 3
+
+
+def test_a_run_without_any_distributed_query_proves_nothing(invoke: Invoke) -> None:
+    result = invoke("verify", "-c", "select 1")
+    assert result.exit_code == 3, result.output
+    assert result.stdout.startswith("not distributed")
+    assert "no query was distributed" in result.stderr
+
+
+@pytest.mark.parametrize("more", [(), ("--json",), ("--require-distributed",)])
+def test_an_answer_that_cannot_be_compared_is_no_success(invoke: Invoke, items: str, more: tuple[str, ...]) -> None:
+    result = invoke("verify", "-c", f"{GROUPED}; select random() as r from items where id >= 0", "-t", items, *more)
+    assert result.exit_code == 4, result.output
+    assert "not comparable" in result.stdout
+    assert "not compared with anything: 1 of 2 queries" in result.stderr
+
+
+def test_a_script_without_queries_is_no_success(invoke: Invoke) -> None:
+    result = invoke("verify", "-c", "set sparkfusion.slots = 2")
+    assert result.exit_code == 4, result.output
+    assert "there was no query" in result.stderr
+
+
+def test_a_wrong_answer_counts_more_than_one_that_was_not_compared(invoke: Invoke, items: str) -> None:
+    result = invoke("verify", "-c", "select nope; select random() as r from items where id >= 0", "-t", items)
+    assert result.exit_code == 1, result.output
 
 
 def test_a_query_that_fails_everywhere_is_an_error(invoke: Invoke) -> None:

@@ -259,6 +259,22 @@ def test_a_report_counts_proofs_apart() -> None:
     assert "good" not in text
 
 
+@pytest.mark.parametrize(
+    ("outcomes", "ok"),
+    [
+        ([], False),
+        ([Outcome.PASSED], True),
+        ([Outcome.PASSED, Outcome.NOT_DISTRIBUTED], True),
+        ([Outcome.NOT_DISTRIBUTED], False),
+        ([Outcome.PASSED, Outcome.NOT_COMPARABLE], False),
+        ([Outcome.PASSED, Outcome.BOTH_FAILED], False),
+        ([Outcome.PASSED, Outcome.WRONG_ANSWER], False),
+    ],
+)
+def test_only_a_report_that_proves_something_is_ok(outcomes: list[Outcome], ok: bool) -> None:
+    assert Report(VerifyResult(SQL, outcome, ()) for outcome in outcomes).ok is ok
+
+
 def test_a_report_as_json() -> None:
     report = json.loads(Report(results()).to_json_text())
     assert report["outcomes"]["both failed"] == 1

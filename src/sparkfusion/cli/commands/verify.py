@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 WRONG = 1
 NOT_DISTRIBUTED = 3
+NOT_COMPARED = 4
 BYTES_PER_PARTITION = "sparkfusion.bytes_per_partition"
 
 _QUERY = re.compile(r"(select|with|values|from|table)\b|\(", re.IGNORECASE)
@@ -56,7 +57,7 @@ class Query:
 @click.option(
     "--reproducers", metavar="DIR", help="Write what is needed to look at a failure again below this directory."
 )
-@click.option("--require-distributed", is_flag=True, help="Exit with 3 if a query was not really distributed.")
+@click.option("--require-distributed", is_flag=True, help="Exit with 3 if any query was not really distributed.")
 @click.option("--json", "as_json", is_flag=True, help="Write the report as JSON.")
 def verify(
     text: str | None,
@@ -76,9 +77,11 @@ def verify(
 
     \b
     Exit codes:
-      0  no answer is wrong
+      0  every answer was compared and is right, and a query was distributed
       1  an answer is wrong, or a query fails
-      3  a query was not distributed, and --require-distributed is given
+      2  the command line is wrong
+      3  no query was distributed; with --require-distributed: not every query
+      4  an answer could not be compared, or there was no query
 
     \b
     Examples:
@@ -103,7 +106,10 @@ def verify(
         click.echo(report.to_json_text())
     else:
         console.print(_summary(report))
-    click.get_current_context().exit(_exit_code(report, require_distributed))
+    code, warning = _verdict(report, require_distributed)
+    if warning is not None:
+        click.secho(f"warning: {warning}", err=True, fg="red", bold=True)
+    click.get_current_context().exit(code)
 
 
 def _read_queries(text: str | None, file: str | None) -> list[Query]:
@@ -170,11 +176,20 @@ def _summary(report: Report) -> str:
     return f"{report.total} verified: {counts}" if report.total else "nothing to verify"
 
 
-def _exit_code(report: Report, require_distributed: bool) -> int:
+def _verdict(report: Report, require_distributed: bool) -> tuple[int, str | None]:
+    """The exit code, and what to say aloud if the run proves less than one may think."""
     from sparkfusion.verify import Outcome
 
-    if not report.ok or report.counts[Outcome.BOTH_FAILED]:
-        return WRONG
-    if require_distributed and report.counts[Outcome.NOT_DISTRIBUTED]:
-        return NOT_DISTRIBUTED
-    return 0
+    alone = report.counts[Outcome.NOT_DISTRIBUTED]
+    if report.failures:
+        return WRONG, None
+    if report.total == 0:
+        return NOT_COMPARED, "there was no query, so nothing was verified"
+    if report.not_compared:
+        return NOT_COMPARED, f"not compared with anything: {report.not_compared} of {report.total} queries"
+    if report.really_distributed == 0:
+        return NOT_DISTRIBUTED, "no query was distributed, so nothing was verified"
+    if alone:
+        words = f"not distributed, so nothing is proved of them: {alone} of {report.total} queries"
+        return NOT_DISTRIBUTED if require_distributed else 0, words
+    return 0, None
