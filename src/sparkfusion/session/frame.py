@@ -22,6 +22,7 @@ from sparkfusion.session.query import RunningQuery
 from sparkfusion.session.round_trip import run_round_trip
 from sparkfusion.session.verbs import call_datafusion, frame_verb
 from sparkfusion.session.write import WriteTarget, copy_tail
+from sparkfusion.session.write_modes import WriteMode, check_mode, refuse_mode
 from sparkfusion.worker.task import TaskReport
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class Copy:
 
     source: DataFrame
     tail: str
+    mode: WriteMode | None = None
 
 
 class DataFrame:
@@ -256,18 +258,24 @@ class DataFrame:
         compression_level: int | None = None,
         *,
         partition_by: Sequence[str] = (),
+        mode: WriteMode | None = None,
         write_options: DataFrameWriteOptions | None = None,
     ) -> int:
         """Write the rows as Parquet: one file if the path has an extension, else a directory. Returns the row count.
 
-        A file is replaced. A directory keeps the files that it has: writing twice into one gives the rows of both.
+        Args:
+            mode: "append" adds files to a directory. "overwrite" replaces what is there, at once and only when all rows
+                are written; the query may read what it replaces. "error" raises if something is there, "ignore" then
+                writes nothing and returns 0. By default a directory is appended to and a file is replaced.
+            write_options: DataFusion's, for what has no argument here. They have a mode of their own.
         """
         if write_options is not None or isinstance(compression, ParquetWriterOptions):
+            refuse_mode(mode)
             return self._write_single_node("write_parquet", path, compression, compression_level, write_options)
         name = compression if isinstance(compression, str) else str(compression.value)
         level = compression_level if compression_level is not None else _DEFAULT_LEVELS.get(name)
         options = {"format.compression": name if level is None else f"{name}({level})"}
-        return self._write(WriteTarget("PARQUET", path, options, tuple(partition_by)))
+        return self._write(WriteTarget("PARQUET", path, options, tuple(partition_by)), mode)
 
     def write_csv(
         self,
@@ -275,28 +283,33 @@ class DataFrame:
         with_header: bool = False,
         *,
         partition_by: Sequence[str] = (),
+        mode: WriteMode | None = None,
         write_options: DataFrameWriteOptions | None = None,
     ) -> int:
         """Write the rows as CSV, into a file or a directory as `write_parquet` does. Returns the row count."""
         if write_options is not None:
+            refuse_mode(mode)
             return self._write_single_node("write_csv", path, with_header, write_options)
         options = {"format.has_header": str(with_header).lower()}
-        return self._write(WriteTarget("CSV", path, options, tuple(partition_by)))
+        return self._write(WriteTarget("CSV", path, options, tuple(partition_by)), mode)
 
     def write_json(
         self,
         path: str | PathLike[str],
         *,
         partition_by: Sequence[str] = (),
+        mode: WriteMode | None = None,
         write_options: DataFrameWriteOptions | None = None,
     ) -> int:
         """Write the rows as newline-delimited JSON, as `write_parquet` does. Returns the row count."""
         if write_options is not None:
+            refuse_mode(mode)
             return self._write_single_node("write_json", path, write_options)
-        return self._write(WriteTarget("JSON", path, {}, tuple(partition_by)))
+        return self._write(WriteTarget("JSON", path, {}, tuple(partition_by)), mode)
 
-    def _write(self, target: WriteTarget) -> int:
-        written = self._session.copy(self, copy_tail(target)).collect()
+    def _write(self, target: WriteTarget, mode: WriteMode | None) -> int:
+        chosen = check_mode(mode) if mode is not None else None
+        written = self._session.copy(self, copy_tail(target), chosen).collect()
         return int(written.column(0)[0].as_py())
 
     def _write_single_node(self, method: str, *args: Any) -> int:

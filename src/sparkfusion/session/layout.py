@@ -5,7 +5,7 @@ DataFusion lists the files, so every object store works; what their names mean i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -63,6 +63,13 @@ def list_files(context: SessionContext, paths: Paths, extension: str, object_sto
 
 def listing_context() -> SessionContext:
     return SessionContext(SessionConfig().with_target_partitions(1).with_repartition_file_scans(enabled=False))
+
+
+def has_files(prepare: Callable[[SessionContext], None], path: str) -> bool:
+    """Whether there is a file at a path, or below it."""
+    context = listing_context()
+    prepare(context)
+    return bool(list_files(context, path, ""))
 
 
 def survey(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,7 +21,7 @@ from sparkfusion.observe.events import Event, QueryPlanned, Subscriber
 from sparkfusion.plan.settle import settle_head
 from sparkfusion.plan.stage import Head, StageGraph
 from sparkfusion.plan.wire.check import check_wire_format
-from sparkfusion.runner.base import QueryJob, Runner
+from sparkfusion.runner.base import QueryJob, Runner, RunningJob
 from sparkfusion.runner.targets import runner_for
 from sparkfusion.session.catalog import CatalogMethods
 from sparkfusion.session.changes import changes_nothing, find_change, refusals_explained
@@ -28,6 +29,7 @@ from sparkfusion.session.config import DEFAULT_CATALOG, DEFAULT_SCHEMA, SessionS
 from sparkfusion.session.explain_statement import datafusion_rows, explain_rows, is_planned
 from sparkfusion.session.external_tables import run_statement
 from sparkfusion.session.frame import Copy, DataFrame
+from sparkfusion.session.layout import has_files
 from sparkfusion.session.notices import Notices, require_distributed
 from sparkfusion.session.object_stores import ObjectStores
 from sparkfusion.session.planner import Planned, Planner
@@ -49,6 +51,7 @@ from sparkfusion.session.table_names import PARAMETER_VIEW, call_with_tables
 from sparkfusion.session.upstream import GUARDED_DEFAULTS
 from sparkfusion.session.verbs import call_datafusion, unwrap
 from sparkfusion.session.write import CopyTarget, WriteJob
+from sparkfusion.session.write_modes import PlacedJob, WriteMode, place, split_mode
 from sparkfusion.worker.copy import CopyOrder
 
 _DEFAULTS = {"datafusion.catalog.information_schema": "true", **GUARDED_DEFAULTS}
@@ -128,7 +131,7 @@ class Session(CatalogMethods):
     ) -> DataFrame:
         text = copied.source if copied.is_query else f"select * from {copied.source}"
         source = self._datafusion_frame(text, param_values, named_params, allowed=_QUERIES)
-        return self.copy(DataFrame(self, source), copied.tail)
+        return self.copy(DataFrame(self, source), *split_mode(copied.tail))
 
     def _datafusion_frame(
         self,
@@ -166,7 +169,7 @@ class Session(CatalogMethods):
     def table(self, name: str) -> DataFrame:
         return DataFrame(self, call_with_tables(self.context, self.context.table, name))
 
-    def copy(self, source: DataFrame, tail: str) -> DataFrame:
+    def copy(self, source: DataFrame, tail: str, mode: WriteMode | None = None) -> DataFrame:
         """A frame that writes the rows of `source`, as the rest of a COPY statement says, and counts them."""
         view = f"sparkfusion_copy_{new_query_id()}"
         self.context.register_view(view, source.to_datafusion())
@@ -174,7 +177,7 @@ class Session(CatalogMethods):
             inner = call_datafusion(self.context.sql, f"COPY {view} {tail}")
         finally:
             self.context.deregister_table(view)
-        return DataFrame(self, inner, Copy(source, tail))
+        return DataFrame(self, inner, Copy(source, tail, mode))
 
     def plan(self, frame: DataFrame, *, with_rows: bool = False) -> Planned:
         """Plan a query without running it; `with_rows`, so that it can be run when the session is gone."""
@@ -198,26 +201,30 @@ class Session(CatalogMethods):
         if planned is None:
             planned = self.plan(frame)
         graph = planned.distribution.graph
-        if graph is not None and frame.copies is not None:
+        if frame.copies is not None and (graph is not None or frame.copies.mode is not None):
             return self._start_copy(query, frame, frame.copies, planned)
         if graph is not None and writes is not None:
             graph = settle_head(graph)
-        if self.config.ours.flag("require_distributed"):
-            require_distributed(planned.distribution)
-        stages, tasks = (len(graph.stages), graph.task_count) if graph is not None else (0, 0)
-        self._emit(QueryPlanned(query, stages, tasks, planned.distribution.reason, planned.seconds))
         if graph is None:
-            self._notices.note(query, planned.distribution)
-            limited = self._single_node.limit(self._single_node_frame(frame), self.config.ours, planned.session_options)
-            single = call_datafusion(SingleNodeJob, limited)
+            single = self._single_node_job(query, self._single_node_frame(frame), planned)
             return RunningQuery(query, frame.schema(), single, Head(()), self._emit)
+        self._emit(QueryPlanned(query, len(graph.stages), graph.task_count, None, planned.seconds))
         job = self._job(query, graph, planned, writes)
         return RunningQuery(query, frame.schema(), self._runner.start(job), graph.head, self._emit)
+
+    def _single_node_job(self, query: QueryId, frame: datafusion.DataFrame, planned: Planned) -> SingleNodeJob:
+        if self.config.ours.flag("require_distributed"):
+            require_distributed(planned.distribution)
+        self._emit(QueryPlanned(query, 0, 0, planned.distribution.reason, planned.seconds))
+        self._notices.note(query, planned.distribution)
+        limited = self._single_node.limit(frame, self.config.ours, planned.session_options)
+        made: SingleNodeJob = call_datafusion(SingleNodeJob, limited)
+        return made
 
     def _single_node_frame(self, frame: DataFrame) -> datafusion.DataFrame:
         if frame.changes is None or not changes_nothing(frame.changes, frame.to_datafusion()):
             return frame.to_datafusion()
-        return SessionContext().from_arrow(pa.table({"count": pa.array([0], pa.uint64())}))
+        return _count_of_none()
 
     def _job(self, query: QueryId, graph: StageGraph, planned: Planned, writes: CopyOrder | None = None) -> QueryJob:
         return QueryJob(
@@ -247,20 +254,33 @@ class Session(CatalogMethods):
         return self._runner.to_spark(self._job(new_query_id(), graph, planned), schema)
 
     def _start_copy(self, query: QueryId, frame: DataFrame, copies: Copy, planned: Planned) -> RunningQuery:
-        def start_source(writes: CopyOrder | None) -> RunningQuery:
-            return self.start(copies.source, planned, writes)
-
         target = CopyTarget.parse(copies.tail)
-        job = WriteJob(
+        placement = place(
+            target.path, copies.mode, query, directory=target.is_directory, has_files=partial(has_files, self.prepare)
+        )
+        if placement is None:
+            return RunningQuery(query, frame.schema(), SingleNodeJob(_count_of_none()), Head(()), self._emit)
+        try:
+            job = self._write_job(query, copies, planned, target, target.at(placement.path))
+        except BaseException:
+            placement.abandon()
+            raise
+        return RunningQuery(query, frame.schema(), PlacedJob(job, placement, target.path), Head(()), self._emit)
+
+    def _write_job(
+        self, query: QueryId, copies: Copy, planned: Planned, target: CopyTarget, placed: CopyTarget
+    ) -> RunningJob:
+        if planned.distribution.graph is None:
+            return self._single_node_job(query, self.copy(copies.source, placed.tail).to_datafusion(), planned)
+        return WriteJob(
             query,
-            start_source,
-            target,
+            lambda writes: self.start(copies.source, planned, writes),
+            placed,
             self.config.datafusion_options(),
             by_tasks=self._tasks_may_write(target, planned),
             store_dir=self.config.ours.directory(),
             prepare=self.prepare,
         )
-        return RunningQuery(query, frame.schema(), job, Head(()), self._emit)
 
     def _tasks_may_write(self, target: CopyTarget, planned: Planned) -> bool:
         head = planned.distribution.graph.head if planned.distribution.graph is not None else Head(())
@@ -337,6 +357,11 @@ class Session(CatalogMethods):
     def prepare(self, context: SessionContext) -> None:
         """Give a context what cannot travel as data."""
         self._object_stores.prepare(context)
+
+
+def _count_of_none() -> datafusion.DataFrame:
+    """The answer of a statement that had nothing to write."""
+    return SessionContext().from_arrow(pa.table({"count": pa.array([0], pa.uint64())}))
 
 
 def _cannot_run_at_once() -> UserError:

@@ -13,7 +13,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 
@@ -60,26 +60,40 @@ def copy_tail(target: WriteTarget) -> str:
 
 @dataclass(frozen=True)
 class CopyTarget:
-    """The parts of a COPY's tail.
+    """The parts of a COPY's tail. `shown` is what errors call the path.
 
     >>> CopyTarget.parse("TO '/x/it''s' STORED AS CSV")
-    CopyTarget(path="/x/it's", rest='STORED AS CSV')
+    CopyTarget(path="/x/it's", rest='STORED AS CSV', shown="/x/it's")
     """
 
     path: str
     rest: str
+    shown: str = ""
 
     @classmethod
     def parse(cls, tail: str) -> CopyTarget:
         found = _TAIL.fullmatch(tail)
         if found is None:
             raise UserError(f"cannot read this COPY: {tail}", hint="write COPY … TO 'path' STORED AS …")
-        return cls(found[1].replace("''", "'"), found[2])
+        path = found[1].replace("''", "'")
+        return cls(path, found[2], path)
+
+    @property
+    def tail(self) -> str:
+        return f"TO {quoted(self.path)} {self.rest}"
+
+    def at(self, path: str) -> CopyTarget:
+        """The same at another place, of which errors do not speak."""
+        return replace(self, path=path)
+
+    @property
+    def is_directory(self) -> bool:
+        """DataFusion takes a path with an extension for a file, any other for a directory."""
+        return self.path.endswith("/") or not Path(self.path).suffix
 
     @property
     def is_local_directory(self) -> bool:
-        """DataFusion takes a path with an extension for a file, any other for a directory."""
-        return "://" not in self.path and (self.path.endswith("/") or not Path(self.path).suffix)
+        return "://" not in self.path and self.is_directory
 
 
 class WriteJob:
@@ -147,7 +161,7 @@ class WriteJob:
 
     def _staged(self, target: Path, staging: SharedHome) -> pa.RecordBatch:
         try:
-            order = CopyOrder(str(staging.path), self._target.path, self._target.rest, self._options)
+            order = CopyOrder(str(staging.path), self._target.shown, self._target.rest, self._options)
             with self._start(order) as self._running:
                 for _ in self._running:
                     raise AssertionError("a task that writes gave rows to the reader")
@@ -192,7 +206,7 @@ class WriteJob:
             context = copy_context(self._options)
             self._prepare(context)
             frames = store.attempt_directory(key, in_memory=False)
-            return copy_frames(context, frames, self._target.path, self._target.rest, self._target.path)
+            return copy_frames(context, frames, self._target.path, self._target.rest, self._target.shown)
         finally:
             store.close()
 

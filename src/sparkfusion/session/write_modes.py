@@ -1,0 +1,217 @@
+"""Modes of writing: what happens to what is there. New rows are written aside, and put in place when complete."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, get_args
+
+import pyarrow as pa
+
+from sparkfusion.errors import SparkfusionError, UserError
+from sparkfusion.exchange.owned import OwnedDirectory
+from sparkfusion.exchange.urls import is_url, plain_path
+from sparkfusion.feed.dispatch import FeedStats
+from sparkfusion.ids import QueryId
+from sparkfusion.runner.base import RunningJob
+from sparkfusion.worker.task import TaskReport
+
+WriteMode = Literal["append", "overwrite", "error", "ignore"]
+"""`append` adds files to a directory, `overwrite` replaces what is there, `error` and `ignore` leave it alone."""
+
+_MODE = re.compile(r"'?sparkfusion\.mode'?\s+'?(\w+)'?\s*(,\s*)?", re.IGNORECASE)
+_NO_OPTIONS = re.compile(r"\s*\bOPTIONS\s*\(\s*\)", re.IGNORECASE)
+_LAST_COMMA = re.compile(r",\s*\)\s*$")
+_CURRENT_DIRECTORY = -100
+_EXCHANGE = 2
+
+
+def check_mode(mode: str) -> WriteMode:
+    for known in get_args(WriteMode):
+        if mode == known:
+            return known  # type: ignore[no-any-return]
+    raise UserError(f"there is no mode {mode!r} of writing", hint=f"one of {', '.join(get_args(WriteMode))}")
+
+
+def refuse_mode(mode: str | None) -> None:
+    """For a write that DataFusion does by itself."""
+    if mode is not None:
+        raise UserError(
+            f"mode={mode!r} cannot be combined with DataFusion's own writer options",
+            hint="leave out one of them; compression and partition_by have arguments of their own",
+        )
+
+
+def split_mode(tail: str) -> tuple[str, WriteMode | None]:
+    """The tail of a COPY without our option, and the mode that it names.
+
+    >>> split_mode("TO 'x' STORED AS CSV OPTIONS ('sparkfusion.mode' 'overwrite')")
+    ("TO 'x' STORED AS CSV", 'overwrite')
+    >>> split_mode("TO 'x' OPTIONS (format.has_header true, sparkfusion.mode ignore)")
+    ("TO 'x' OPTIONS (format.has_header true)", 'ignore')
+    """
+    head, options, rest = _split_options(tail)
+    found = _MODE.search(rest)
+    if not options or found is None:
+        return tail, None
+    rest = rest[: found.start()] + rest[found.end() :]
+    return _NO_OPTIONS.sub("", head + options + _LAST_COMMA.sub(")", rest)), check_mode(found[1].lower())
+
+
+def _split_options(tail: str) -> tuple[str, str, str]:
+    """What is before OPTIONS, the word, and what follows; the path before it is never looked into."""
+    path = re.match(r"\s*to\s+'(?:[^']|'')*'", tail, re.IGNORECASE)
+    at = re.compile(r"\bOPTIONS\b", re.IGNORECASE).search(tail, path.end() if path else 0)
+    return (tail[: at.start()], at[0], tail[at.end() :]) if at is not None else (tail, "", "")
+
+
+class Placement:
+    """Where the rows of one write go first. `commit` makes them the target's, `abandon` removes them; then it is over.
+
+    Attributes:
+        path: what is written to.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def commit(self) -> None:
+        """Nothing to do: they were written in place."""
+
+    def abandon(self) -> None:
+        """Nothing is left to remove."""
+
+
+class _Aside(Placement):
+    """A new directory beside the target."""
+
+    def __init__(self, query: QueryId, target: Path, *, replaces: bool) -> None:
+        self._made = [path for path in target.parents if not path.exists()]
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            self._owned = OwnedDirectory(query, target.parent)
+        except OSError as error:
+            raise UserError(f"cannot write {str(target)!r}: {error.strerror}") from error
+        self._new = self._owned.path / "rows"
+        self._new.mkdir()
+        self._target = target
+        self._replaces = replaces
+        super().__init__(f"{self._new}/")
+
+    def commit(self) -> None:
+        try:
+            if self._replaces and self._target.exists():
+                shutil.copymode(self._target, self._new)
+                _swap(self._new, self._target)
+            else:
+                self._new.rename(self._target)
+            self._made = []
+        except OSError as error:
+            raise UserError(f"cannot put the rows in place of {str(self._target)!r}: {error.strerror}") from error
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        self._owned.close()
+        for path in self._made:
+            with suppress(OSError):
+                path.rmdir()
+
+
+def place(
+    path: str, mode: WriteMode | None, query: QueryId, *, directory: bool, has_files: Callable[[str], bool]
+) -> Placement | None:
+    """Where a write puts its rows; None if there is nothing to write. A `UserError` if the mode forbids it.
+
+    Args:
+        directory: whether the path means one.
+        has_files: whether something is at the URL of an object store.
+    """
+    if is_url(path):
+        return _place_remote(path, mode, has_files)
+    target = Path(plain_path(path)).absolute()
+    target = target.resolve() if target.is_symlink() else target
+    exists = any(target.iterdir()) if target.is_dir() else target.exists()
+    if exists and mode == "ignore":
+        return None
+    if exists and mode == "error":
+        raise UserError(f"{path!r} exists", hint="mode='overwrite' replaces it, mode='append' adds to a directory")
+    if not directory and exists and mode == "append":
+        raise UserError(f"cannot append to the file {path!r}", hint="write a directory, or use mode='overwrite'")
+    if not directory or mode is None or mode == "append":
+        return Placement(path)
+    if target.is_file():
+        raise UserError(f"cannot write the directory {path!r}: it is a file")
+    if target.is_mount():
+        raise UserError(f"cannot replace {path!r}: a file system is mounted there", hint="write a directory below it")
+    return _Aside(query, target, replaces=mode == "overwrite" or target.is_dir())
+
+
+def _place_remote(url: str, mode: WriteMode | None, has_files: Callable[[str], bool]) -> Placement | None:
+    if mode == "overwrite":
+        raise UserError(
+            f"cannot overwrite {url!r}: an object store has no way to replace many files at once",
+            hint="write to a new place and read from there, or remove the old files first",
+        )
+    exists = mode in ("error", "ignore") and has_files(url)
+    if exists and mode == "error":
+        raise UserError(f"{url!r} exists", hint="write to a new place, or use mode='append'")
+    return None if exists else Placement(url)
+
+
+class PlacedJob:
+    """A job that writes; what it wrote is put in place when it is done, and removed if it is not."""
+
+    def __init__(self, job: RunningJob, placement: Placement, shown: str) -> None:
+        self._job = job
+        self._placement = placement
+        self._shown = shown
+        self._over = False
+
+    def next_frame(self) -> pa.RecordBatch | None:
+        try:
+            frame = self._job.next_frame()
+        except SparkfusionError as error:
+            error.message = error.message.replace(self._placement.path.rstrip("/"), self._shown.rstrip("/"))
+            raise
+        if frame is None and not self._over:
+            self._over = True
+            self._placement.commit()
+        return frame
+
+    def cancel(self, reason: str = "the query was cancelled") -> None:
+        self._job.cancel(reason)
+
+    def close(self) -> None:
+        self._job.close()
+        if not self._over:
+            self._over = True
+            self._placement.abandon()
+
+    def reports(self) -> list[TaskReport]:
+        return self._job.reports()
+
+    def feeds(self) -> list[FeedStats]:
+        return self._job.feeds()
+
+
+def _swap(new: Path, old: Path) -> None:
+    """Let two directories change their names at once; where the system cannot, one after the other."""
+    exchange = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if exchange is not None and not exchange(
+        _CURRENT_DIRECTORY, os.fsencode(new), _CURRENT_DIRECTORY, os.fsencode(old), _EXCHANGE
+    ):
+        return
+    kept = old.with_name(f".{old.name}.replaced-{os.getpid()}")
+    old.rename(kept)
+    try:
+        new.rename(old)
+    except OSError:
+        kept.rename(old)
+        raise
+    shutil.rmtree(kept, ignore_errors=True)
