@@ -12,7 +12,7 @@ import pytest
 import sparkfusion
 from sparkfusion import ResourceError, Session, UserError
 from sparkfusion.observe.events import QueryNotDistributed
-from tests.behaviour.parts import record, write_parts
+from tests.behaviour.parts import PARTS, ROWS, TOTAL, part, record, write_parts
 from tests.conftest import Connect
 
 REFUSED = "select v, sum(v) filter (where k > 1) over (partition by k) as s from t"
@@ -107,6 +107,12 @@ def test_required_distribution_raises_where_it_is_switched_off(session: Session,
     with pytest.raises(UserError, match=name.rsplit(".", 1)[-1]):
         session.sql("select k, count(*) as n from t group by k").collect()
     assert session.sql("select 1 as x").to_pydict() == {"x": [1]}
+
+
+def test_a_file_that_came_since_is_read(small: Session, tmp_path: Path) -> None:
+    assert small.sql("select count(v) as n from t where v >= 0").to_pydict() == {"n": [TOTAL]}
+    pq.write_table(part(PARTS), tmp_path / "parts" / "new.parquet")
+    assert small.sql("select count(v) as n from t where v >= 0").to_pydict() == {"n": [TOTAL + ROWS]}
 
 
 # ---- memory, which has nothing to do with the runner

@@ -35,7 +35,7 @@ from sparkfusion.session.object_stores import ObjectStores
 from sparkfusion.session.planner import Planned, Planner
 from sparkfusion.session.query import RunningQuery, settle_schema
 from sparkfusion.session.settings_table import all_settings_listed
-from sparkfusion.session.single_node import SingleNode, SingleNodeJob
+from sparkfusion.session.single_node import SingleNodeJob, limit
 from sparkfusion.session.statements import (
     CopyQuery,
     ResetOption,
@@ -76,7 +76,6 @@ class Session(CatalogMethods):
         self._subscribers: list[Subscriber] = []
         self._object_stores = ObjectStores()
         self._notices = Notices(self._emit)
-        self._single_node = SingleNode(self.prepare)
         try:
             self._configure(settings or {})
         except BaseException:
@@ -217,7 +216,7 @@ class Session(CatalogMethods):
             require_distributed(planned.distribution)
         self._emit(QueryPlanned(query, 0, 0, planned.distribution.reason, planned.seconds))
         self._notices.note(query, planned.distribution)
-        limited = self._single_node.limit(frame, self.config.ours, planned.session_options)
+        limited = limit(frame, self.config.ours, planned.session_options, self.prepare)
         made: SingleNodeJob = call_datafusion(SingleNodeJob, limited)
         return made
 
@@ -344,7 +343,6 @@ class Session(CatalogMethods):
         self._closed = True
         self._runner.close()
         self._planner.close()
-        self._single_node.close()
 
     def __enter__(self) -> Session:
         return self

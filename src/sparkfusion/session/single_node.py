@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import weakref
 from collections.abc import Mapping
 
 import datafusion
@@ -25,39 +24,17 @@ _CAPACITY = 8
 _PATIENCE_SECONDS = 10.0
 
 
-class SingleNode:
-    """Where queries of a session run that are not distributed: under the memory limits that tasks have.
+def limit(
+    frame: datafusion.DataFrame, settings: Settings, options: Mapping[str, str], prepare: PrepareContext
+) -> datafusion.DataFrame:
+    """The same query, under the memory limits that tasks have: with the memory of all slots, and their place to spill.
 
-    They share one context, and so its memory and its caches of files, until a setting changes. A chosen directory
-    for spilled rows is shared by none: DataFusion keeps a directory in it as long as the context lives.
+    It gets a context of its own. One that is kept would remember which files a table had.
     """
-
-    def __init__(self, prepare: PrepareContext) -> None:
-        self._prepare = prepare
-        self._lock = threading.Lock()
-        self._shared: dict[tuple[object, ...], datafusion.SessionContext] = {}
-        self.close = weakref.finalize(self, self._shared.clear)  # with a context goes its directory of spilled rows
-
-    def limit(
-        self, frame: datafusion.DataFrame, settings: Settings, options: Mapping[str, str]
-    ) -> datafusion.DataFrame:
-        """The same query, to be run with the memory of all slots."""
-        memory = memory_share(settings, options, alone=True)
-        place = spill_directory(settings, options)
-        if place:
-            context = task_context(options, memory_limit=memory, spill_directory=place)
-        else:
-            with self._lock:
-                context = self._context(options, memory)
-        self._prepare(context)
-        return context.create_dataframe_from_logical_plan(frame.logical_plan())
-
-    def _context(self, options: Mapping[str, str], memory: int) -> datafusion.SessionContext:
-        key = (memory, *options.items())
-        if key not in self._shared:
-            self._shared.clear()
-            self._shared[key] = task_context(options, memory_limit=memory)
-        return self._shared[key]
+    memory = memory_share(settings, options, alone=True)
+    context = task_context(options, memory_limit=memory, spill_directory=spill_directory(settings, options))
+    prepare(context)
+    return context.create_dataframe_from_logical_plan(frame.logical_plan())
 
 
 class SingleNodeJob:
