@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -46,6 +46,9 @@ _WRITE_FIRST = "write the rows it needs to Parquet first (write_parquet of a sim
 _SMALL_LEAVES = ("StreamingTableExec", "WorkTableExec")
 _ANY_SIZE = 1 << 60
 _STATEMENT = re.compile(r"CopyTo: |Explain|Analyze")
+_SUBQUERY_LEFT = "Physical plan does not support logical expression ScalarSubquery"
+_NO_JOIN = "a scalar subquery stands where no join can replace it: in ORDER BY, GROUP BY, ON, an aggregate or a window"
+_SUBQUERIES = "datafusion.optimizer.enable_physical_uncorrelated_scalar_subquery"
 _UNSUPPORTED_OPERATOR = re.compile(r"Unsupported plan and extension codec failed.*?Plan: (\w+)", re.DOTALL)
 _TABLE_SCAN = re.compile(r"TableScan: (.+?)(?= projection=|, (?:full_|partial_)?filters=|, fetch=|$)", re.MULTILINE)
 
@@ -192,10 +195,16 @@ class Planner:
             physical = self._physical(logical, attempt, wanted)
         return root if wanted == upper and not held else self._encode(physical, attempt)
 
-    def _physical(self, logical: datafusion.LogicalPlan, attempt: _Attempt, partitions: int) -> _Physical:
+    def _physical(
+        self,
+        logical: datafusion.LogicalPlan,
+        attempt: _Attempt,
+        partitions: int,
+        extra: Mapping[str, str] | None = None,
+    ) -> _Physical:
         """DataFusion's physical plan of the query for so many partitions."""
         attempt.options = attempt.base_options | _size_options(attempt) | ISOLATION_OPTIONS | {_TARGET: str(partitions)}
-        context = SessionContext(session_config(attempt.options | SHOW_SIZES))
+        context = SessionContext(session_config({**attempt.options, **SHOW_SIZES, **(extra or {})}))
         self._prepare(context)
         try:
             planned = context.create_dataframe_from_logical_plan(logical)
@@ -207,6 +216,8 @@ class Planner:
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # native code panics with a BaseException
+            if _SUBQUERY_LEFT in str(error):
+                raise NotDistributableError(_NO_JOIN) from error
             raise classify(error) from error
 
     def _encode(self, physical: _Physical, attempt: _Attempt) -> PlanNode:
@@ -245,7 +256,7 @@ class Planner:
         while _STATEMENT.match(logical.display()) and logical.inputs():
             (logical, *_) = logical.inputs()
         attempt = _Attempt(self._settings.ours, self._settings.datafusion_options(), with_rows=False)
-        physical = self._physical(logical, attempt, 2)
+        physical = self._physical(logical, attempt, 2, {_SUBQUERIES: "true"})
         held, others = survey(physical.plan)
         return in_memory_weight(held) + sum(_leaf_bytes(leaf, physical.context) for leaf in others)
 

@@ -9,7 +9,7 @@ import pytest
 from datafusion import udf
 
 import sparkfusion.plan.cut as cut_module
-from sparkfusion import Session
+from sparkfusion import Session, UserError
 from sparkfusion.plan.gate import _REFUSED
 from sparkfusion.plan.wire import PlanNode, decode, kind, walk
 from sparkfusion.verify import Outcome, assert_distributed_eq, verify_query
@@ -26,13 +26,37 @@ def test_trap_07_scalar_subqueries_become_joins(connected: Connected) -> None:
 
 def test_trap_07_the_gate_refuses_one_that_is_left(connected: Connected, monkeypatch: pytest.MonkeyPatch) -> None:
     allow(monkeypatch, "datafusion.optimizer.enable_physical_uncorrelated_scalar_subquery")
-    assert_single_node(connected().sql(SCALAR_SUBQUERY), "physical scalar subquery")
+    assert_single_node(connected().sql(SCALAR_SUBQUERY), "subquery")
 
 
 def test_trap_07_without_handling_fails(connected: Connected, monkeypatch: pytest.MonkeyPatch) -> None:
     allow(monkeypatch, "datafusion.optimizer.enable_physical_uncorrelated_scalar_subquery")
     monkeypatch.delitem(_REFUSED, "scalar_subquery")
     assert verify_query(connected(), SCALAR_SUBQUERY).outcome is not Outcome.PASSED
+
+
+ELSEWHERE = {
+    "ORDER BY": "select k, v from facts order by v - {}, k, v limit 3",
+    "aggregate": "select k, sum(v - {}) as s from facts group by k",
+    "GROUP BY": "select v > {} as g, count(*) as n from facts group by v > {}",
+    "window": "select v, max(v - {}) over (partition by k) as n from facts",
+    "ON": "select count(e.v) as n from facts f left join events e on f.k = e.k and f.v > {}",
+    "nested": "select sum(v - (select max(v) from events where v < {})) as s from facts",
+}
+
+
+@pytest.mark.parametrize("place", ELSEWHERE)
+def test_trap_07_scalar_subqueries_that_cannot_become_joins(connected: Connected, place: str) -> None:
+    session = connected()
+    sql = ELSEWHERE[place].replace("{}", "(select avg(v) from events)")
+    assert_distributed_eq(session, sql, require_distributed=False)
+
+
+def test_trap_07_several_rows_are_an_error_wherever_they_stand(connected: Connected) -> None:
+    session = connected()
+    for query in ELSEWHERE.values():
+        with pytest.raises(UserError, match="more than one row"):
+            session.sql(query.replace("{}", "(select v from events)")).collect()
 
 
 ONE_RANDOM_VALUE = (
