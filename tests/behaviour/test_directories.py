@@ -207,8 +207,9 @@ def test_several_endings_of_one_format(session: Session, tmp_path: Path) -> None
     assert sorted(session.read_json(tmp_path).collect().column("v").to_pylist()) == [0, 1, 2]
 
 
-def test_files_that_come_later_are_seen(session: Session, tmp_path: Path) -> None:
-    """By queries that are distributed and by those that are not."""
+@pytest.mark.parametrize("distributed", [True, False], ids=["distributed", "single-node"])
+def test_files_that_come_later_are_seen(session: Session, tmp_path: Path, distributed: bool) -> None:
+    session.config["sparkfusion.enabled"] = distributed
     pq.write_table(pa.table({"v": [0]}), tmp_path / "0.parquet")
     session.register_parquet("t", tmp_path)
     for number in range(1, 4):

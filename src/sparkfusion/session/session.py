@@ -53,11 +53,11 @@ from sparkfusion.session.verbs import call_datafusion, unwrap
 from sparkfusion.session.write import CopyTarget, WriteJob
 from sparkfusion.session.write_modes import PlacedJob, WriteMode, place, split_mode
 from sparkfusion.worker.copy import CopyOrder
+from sparkfusion.worker.session import list_files_anew
 
 _DEFAULTS = {"datafusion.catalog.information_schema": "true", **GUARDED_DEFAULTS}
 _EMPTY_PLACEHOLDER = "Ipc error: Expected schema message, found empty stream"
 _QUERIES = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
-_LISTING_CACHE = "datafusion.runtime.list_files_cache_limit"
 _log = logging.getLogger("sparkfusion")
 
 
@@ -71,7 +71,7 @@ class Session(CatalogMethods):
         check_wire_format()
         self.context = SessionContext(datafusion.SessionConfig(_DEFAULTS))
         self.config = SessionSettings(self.context, config.Settings())
-        self.config[_LISTING_CACHE] = "0"  # or a query that runs here does not see files that came since another
+        list_files_anew(self.context)
         self._runner = runner
         self._subscribers: list[Subscriber] = []
         self._object_stores = ObjectStores()

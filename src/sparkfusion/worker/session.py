@@ -57,3 +57,8 @@ def _add_functions(context: SessionContext, options: Mapping[str, str]) -> None:
         register_spark_functions(context, names.split(",") if names else ())
     except KeyError as error:
         raise UserError(f"the task calls functions of Spark's that are not known here: {error.args[0]}") from None
+
+
+def list_files_anew(context: SessionContext) -> None:
+    """Let every query of a context that serves several see the files that are there: DataFusion keeps listings."""
+    context.sql("SET datafusion.runtime.list_files_cache_limit = '0'")
