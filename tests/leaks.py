@@ -23,6 +23,8 @@ FILE_PREFIX = "sparkfusion-"
 
 # Python's own helpers: one for each process, they stay until it ends.
 _known_processes: tuple[str, ...] = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
+# A worker's own processes for tasks come and go, and end with the worker.
+TASK_PROCESS = "sparkfusion.transport.process.child"
 # Native threads get a dummy when they call Python; it goes with the thread, which is not ours to end.
 _KNOWN_THREADS = ("pytest_timeout", "Dummy-")
 # What a failed verification writes is there to be looked at.
@@ -101,7 +103,16 @@ def _children() -> frozenset[psutil.Process]:
 
 def _is_known(process: psutil.Process) -> bool:
     command = _command(process)
+    if TASK_PROCESS in command and _parent(process) != os.getpid():
+        return True
     return any(name in command for name in _known_processes)
+
+
+def _parent(process: psutil.Process) -> int | None:
+    try:
+        return process.ppid()
+    except psutil.Error:
+        return None
 
 
 def _command(process: psutil.Process) -> str:

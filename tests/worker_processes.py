@@ -11,6 +11,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import sparkfusion
 from sparkfusion.transport.base import Access, WorkerChannel, WorkerStatus
 from sparkfusion.transport.schemes import connect
 from tests import leaks
@@ -103,6 +107,15 @@ def url_of(workers: Sequence[WorkerProcess]) -> str:
     return f"flight://{places}?token={TOKEN}"
 
 
+def warm_up(workers: Sequence[WorkerProcess], directory: Path) -> None:
+    """Wait until processes for tasks are there: tests that look at the time are not about their start."""
+    for part in range(4 * len(workers)):
+        pq.write_table(pa.table({"x": [part]}), directory / f"{part}.parquet")
+    with sparkfusion.connect(url_of(workers), config={"sparkfusion.bytes_per_partition": 1}) as session:
+        session.register_parquet("t", directory)
+        session.sql("select x, count(*) from t group by x").collect()
+
+
 @contextmanager
 def worker_processes(directory: Path, count: int) -> Iterator[list[WorkerProcess]]:
     """Workers that trust us. Their files count as leftovers of the test that made them."""
@@ -113,6 +126,7 @@ def worker_processes(directory: Path, count: int) -> Iterator[list[WorkerProcess
             stack.enter_context(leaks.watched(worker.directory, f"{leaks.FILE_PREFIX}*"))
             stack.enter_context(leaks.watched(Path("/dev/shm"), f"{leaks.FILE_PREFIX}{worker.process.pid}-*"))
             workers.append(worker)
+        warm_up(workers, directory)
         yield workers
         left = [worker.status() for worker in workers if worker.status() != IDLE]
         assert not left, f"workers have something left: {left}"

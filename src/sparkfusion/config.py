@@ -54,6 +54,13 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("sparkfusion.slots", "int", 0, "Tasks that run at the same time. 0: one for each CPU core."),
     Setting(
+        "sparkfusion.task_processes",
+        "bool",
+        False,
+        "In process, run tasks in child processes, so that a native crash or a function that hangs costs one task, not "
+        "the program. Feeds' readers and object stores have to be picklable then. Workers have a switch of their own.",
+    ),
+    Setting(
         "sparkfusion.task_memory_bytes",
         "bytes",
         0,

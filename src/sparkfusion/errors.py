@@ -76,6 +76,10 @@ class UnavailableError(ExternalError):
         return False
 
 
+class TaskCrashError(ExternalError):
+    """The process that ran a task died of it, natively or by a signal. A task that ended two is not tried again."""
+
+
 class InternalError(SparkfusionError):
     """A defect of sparkfusion or of DataFusion."""
 

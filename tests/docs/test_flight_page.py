@@ -55,7 +55,7 @@ def test_the_table_of_options_is_that_of_the_command() -> None:
     from sparkfusion.cli.commands.worker import worker
 
     told = {option for row in _OPTIONS.findall(PAGE.read_text()) for option in re.findall(r"--[\w-]+", row)}
-    assert told == {option for parameter in worker.params for option in parameter.opts}
+    assert told == {option for parameter in worker.params for option in (*parameter.opts, *parameter.secondary_opts)}
 
 
 def exported_token(text: str) -> str:

@@ -29,9 +29,11 @@ from sparkfusion.transport.host import WorkerHost
 from sparkfusion.transport.in_process import start_worker, stop_worker
 from sparkfusion.transport.options import HostOptions
 from sparkfusion.transport.places import place_of
+from sparkfusion.transport.process.children import Children
 from sparkfusion.transport.schemes import connect
 from sparkfusion.transport.upward import UpwardSink
 from sparkfusion.worker.cancel import CancelToken
+from tests import leaks
 from tests.transport.plans import order_of_sql, reading, spec_of
 from tests.worker_processes import IDLE, TOKEN
 
@@ -55,12 +57,26 @@ def flight(options: HostOptions) -> Iterator[str]:
     assert worker.close()
 
 
-TRANSPORTS = {"in process": in_process, "flight": flight}
+TRANSPORTS = {"in process": in_process, "in children": in_process, "flight": flight}
+
+
+@pytest.fixture(scope="module")
+def children() -> Iterator[Children]:
+    """Processes for tasks, warm after the first one."""
+    with leaks.known_processes(leaks.TASK_PROCESS):
+        children = Children(2)
+        children._starter.submit(int).result()  # its thread is there from now on
+        yield children
+        children.close()
 
 
 @pytest.fixture(params=TRANSPORTS)
 def start(request: pytest.FixtureRequest) -> Callable[[HostOptions], Any]:
-    return TRANSPORTS[request.param]
+    transport = TRANSPORTS[request.param]
+    if request.param != "in children":
+        return transport
+    children = request.getfixturevalue("children")
+    return lambda options: transport(replace(options, children=children))
 
 
 @pytest.fixture
@@ -164,6 +180,7 @@ def test_rows_go_up_while_the_task_runs(held: WorkerChannel) -> None:
     assert report.manifest.files == ()
 
 
+@pytest.mark.parametrize("start", ["in process", "flight"], indirect=True)
 def test_a_reader_that_stops_stops_the_worker(held: WorkerChannel, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over Flight some megabytes wait in buffers; 400 MB would not."""
     made: list[int] = []
@@ -468,7 +485,7 @@ def fed_plan(directory: Path) -> tuple[bytes, Any]:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -16,7 +16,7 @@ from sparkfusion.runner.job import DrivenJob
 from sparkfusion.runner.worker_job import WorkerJob
 from sparkfusion.transport import in_process
 from sparkfusion.transport.base import Access
-from sparkfusion.transport.flight.task_channel import TaskChannel
+from sparkfusion.transport.flight.task_channel import CallChannel
 from sparkfusion.transport.in_process import start_worker, stop_worker
 from sparkfusion.transport.options import HostOptions
 from sparkfusion.transport.schemes import connect
@@ -82,7 +82,7 @@ class Silent:
 
 
 def test_a_task_that_waits_for_units_hears_that_it_is_cancelled() -> None:
-    channel = TaskChannel(Silent(), Silent(), 1000)
-    channel._cancel.cancel()
+    channel = CallChannel(Silent(), Silent(), 1000)
+    channel.cancel.cancel()
     with pytest.raises(ChannelClosedError):
         channel.take(0)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 
 _VIEW_SLACK = 64 * 1024
+_MESSAGE_BYTES = 32 * 1024 * 1024
 
 
 def write_options(compression: str) -> pa.ipc.IpcWriteOptions:
@@ -81,3 +83,21 @@ def _plain_type(kind: pa.DataType) -> pa.DataType | None:
 
 def _held_bytes(column: pa.Array) -> int:
     return sum(buffer.size for buffer in column.buffers()[2:] if buffer is not None)
+
+
+def frames_of(batch: pa.RecordBatch, options: pa.ipc.IpcWriteOptions) -> Iterator[pa.Buffer]:
+    """A batch as Arrow streams of a bounded size, each with its schema and dictionaries."""
+    if batch.nbytes > _MESSAGE_BYTES and batch.num_rows > 1:
+        half = batch.num_rows // 2
+        yield from frames_of(batch.slice(0, half), options)
+        yield from frames_of(batch.slice(half), options)
+        return
+    target = pa.BufferOutputStream()
+    with pa.ipc.new_stream(target, batch.schema, options=options) as writer:
+        writer.write_batch(batch)
+    yield target.getvalue()
+
+
+def batch_of(frame: memoryview) -> pa.RecordBatch:
+    with pa.ipc.open_stream(pa.py_buffer(frame)) as reader:
+        return reader.read_next_batch()

@@ -29,6 +29,10 @@ class MemoryBudget:
         with self._lock:
             self._left -= size
 
+    @property
+    def left(self) -> int:
+        return self._left
+
     def is_left(self) -> bool:
         """Whether the next frame may go there: within the budget, and with room left for others."""
         return self._left > 0 and _free_memory() > _RESERVE_BYTES
@@ -105,6 +109,12 @@ class LocalStore(FrameStore):
         """Remove everything. Idempotent; called when the query has ended in any way."""
         for home in self._homes.values():
             home.close()
+
+    def homes(self) -> tuple[str, str]:
+        """The directories in memory and on disk, for another process that writes here in the place of this one."""
+        with self._lock:
+            in_memory = str(self._home(in_memory=True)) if self._memory.is_left() else ""
+            return in_memory, str(self._home(in_memory=False))
 
     def _home(self, *, in_memory: bool) -> Path:
         if in_memory not in self._homes:

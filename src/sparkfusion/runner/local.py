@@ -6,7 +6,7 @@ import functools
 import weakref
 from pathlib import Path
 
-from sparkfusion.config import Settings
+from sparkfusion.config import Settings, available_cores
 from sparkfusion.runner.base import QueryJob, RunningJob
 from sparkfusion.runner.job import task_memory
 from sparkfusion.runner.members import Member
@@ -15,6 +15,8 @@ from sparkfusion.runner.worker_job import Near, WorkerJob, begun
 from sparkfusion.transport.guard import OPEN
 from sparkfusion.transport.in_process import InProcessChannel, start_worker, stop_worker
 from sparkfusion.transport.options import HostOptions, OwnFunctions
+from sparkfusion.transport.process.children import Children
+from sparkfusion.transport.process.supervised import GRACE_SECONDS
 from sparkfusion.transport.rewrites import NamedRewrite, installed_rewrites
 from sparkfusion.worker.limits import spill_directory
 
@@ -27,9 +29,11 @@ class LocalRunner(WithoutSpark):
 
     def __init__(self) -> None:
         self._jobs: weakref.WeakSet[LocalJob] = weakref.WeakSet()
+        self._children = Children(available_cores())
 
     def start(self, job: QueryJob) -> RunningJob:
-        running = LocalJob(job, self._rewrites)
+        children = self._children if job.settings.flag("task_processes") else None
+        running = LocalJob(job, self._rewrites, children)
         self._jobs.add(running)
         return begun(running)
 
@@ -52,16 +56,18 @@ class LocalRunner(WithoutSpark):
     def close(self) -> None:
         for job in list(self._jobs):
             job.close()
+        self._children.close()
 
 
 class LocalJob(WorkerJob):
     """One query on a worker of its own."""
 
-    def __init__(self, job: QueryJob, rewrites: list[NamedRewrite]) -> None:
-        self._address, host = start_worker(_options(job), rewrites)
+    def __init__(self, job: QueryJob, rewrites: list[NamedRewrite], children: Children | None) -> None:
+        self._address, host = start_worker(_options(job, children), rewrites)
         try:
             member = Member(InProcessChannel(self._address, host), host.info())
-            super().__init__(job, [member], near=Near(self._address, functools.partial(host.find, job.query)))
+            near = Near(self._address, functools.partial(host.find, job.query), has_functions=children is None)
+            super().__init__(job, [member], near=near)
         except BaseException:
             stop_worker(self._address)
             raise
@@ -71,7 +77,7 @@ class LocalJob(WorkerJob):
         stop_worker(self._address)
 
 
-def _options(job: QueryJob) -> HostOptions:
+def _options(job: QueryJob, children: Children | None) -> HostOptions:
     directory = job.settings.directory()
     return HostOptions(
         slots=job.settings.resolved_slots(),
@@ -79,6 +85,7 @@ def _options(job: QueryJob) -> HostOptions:
         guard=OPEN,
         spill_directory=spill_directory(job.settings, job.options),
         task_memory=task_memory(job, alone=False),
-        release_seconds=0.0,  # tasks have ended, or never will
+        release_seconds=0.0 if children is None else 2 * GRACE_SECONDS,  # on threads they have ended, or never will
         own=OwnFunctions(job.prepare, {each.feed: each.reader for each in job.feeds}),
+        children=children,
     )

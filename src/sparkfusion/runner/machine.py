@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionError
+from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionError, TaskCrashError
 from sparkfusion.exchange.manifest import Manifest, bytes_per_partition
 from sparkfusion.ids import ExchangeId, QueryId, StageId, TaskKey
 from sparkfusion.plan.isolate import Partitions
@@ -23,6 +23,7 @@ from sparkfusion.runner.adapt import merge_small_partitions, one_task_per_partit
 
 HEAD: StageId = 0
 MOST_LOSSES = 8
+MOST_CRASHES = 2
 Outcome = Literal["finished", "failed", "cancelled"]
 
 # ---- events
@@ -126,6 +127,7 @@ class TaskState:
     attempt: int = 0
     running: bool = False
     failures: int = 0
+    crashes: int = 0
     manifest: Manifest | None = None
 
 
@@ -209,9 +211,17 @@ def _on_error(state: QueryState, event: TaskErrored) -> Step:
         return state, (Discard(event.key),)
     if not event.error.retryable or event.final or task.failures >= state.policy.retries:
         return replace(state, outcome="failed"), (Discard(event.key), End("failed", event.error))
-    again = TaskState(attempt=task.attempt + 1, failures=task.failures + 1)
+    crashes = task.crashes + isinstance(event.error, TaskCrashError)
+    if crashes >= MOST_CRASHES:
+        error = TaskCrashError(_deadly(event.error), where=event.key, hint=event.error.hint)
+        return replace(state, outcome="failed"), (Discard(event.key), End("failed", error))
+    again = TaskState(attempt=task.attempt + 1, failures=task.failures + 1, crashes=crashes)
     state, commands = _launch_ready(_with_task(state, event.key, again))
     return state, (Discard(event.key), *commands)
+
+
+def _deadly(last: SparkfusionError) -> str:
+    return f"{last.message}. This was attempt number {MOST_CRASHES} that ended so, and no other is made"
 
 
 def _on_lost(state: QueryState, event: OutputLost) -> Step:
@@ -239,10 +249,10 @@ def _on_lost(state: QueryState, event: OutputLost) -> Step:
                 continue
             key = TaskKey(state.query, stage_id, index, task.attempt)
             commands.append(Discard(key))
-            state = _with_task(state, key, TaskState(attempt=task.attempt + 1, failures=task.failures))
+            state = _with_task(state, key, replace(task, attempt=task.attempt + 1, running=False, manifest=None))
     if event.unread and state.stage(HEAD).started:
         (head,) = state.stage(HEAD).tasks
-        again = TaskState(attempt=head.attempt + 1, failures=head.failures)
+        again = replace(head, attempt=head.attempt + 1, running=False, manifest=None)
         state = _with_task(state, TaskKey(state.query, HEAD, 0), again)
     state, launched = _launch_ready(state)
     return state, (*commands, *launched)

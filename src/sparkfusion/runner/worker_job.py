@@ -42,10 +42,15 @@ _log = logging.getLogger("sparkfusion")
 
 @dataclass(frozen=True)
 class Near:
-    """A worker in this process: it has our functions, and its files can be opened where they are."""
+    """A worker in this process: its files can be opened where they are.
+
+    Attributes:
+        has_functions: it has ours too; not if its tasks run in child processes.
+    """
 
     address: str
     find: FindHere
+    has_functions: bool = True
 
 
 class WorkerJob(DrivenJob):
@@ -66,7 +71,11 @@ class WorkerJob(DrivenJob):
         self._extensions = cluster.extensions
         self._near = near or Near("", lambda name: None)
         self._compression = settings.compression(leaves_machine=near is None)
-        self._functions = _Functions() if near is not None else _Functions.pickled(job)
+        self._functions = _Functions()
+        if near is None:
+            self._functions = _Functions.pickled(job, "workers")
+        elif not near.has_functions:
+            self._functions = _Functions.pickled(job, "processes that run tasks (sparkfusion.task_processes is on)")
         self._members = Members(members, cluster.routing)
         self._members_lock = threading.Lock()
         self._made_on: dict[TaskKey, Member] = {}
@@ -298,18 +307,19 @@ class _Functions:
     readers: Mapping[FeedId, bytes | None] = field(default_factory=dict)
 
     @classmethod
-    def pickled(cls, job: QueryJob) -> _Functions:
-        recipe = _pickled(job.recipe(), "what makes the session's object stores")
-        return cls(
-            recipe, {each.feed: _pickled(each.reader, f"the reader of table {each.table!r}") for each in job.feeds}
-        )
+    def pickled(cls, job: QueryJob, whither: str) -> _Functions:
+        recipe = _pickled(job.recipe(), "what makes the session's object stores", whither)
+        readers = {
+            each.feed: _pickled(each.reader, f"the reader of table {each.table!r}", whither) for each in job.feeds
+        }
+        return cls(recipe, readers)
 
 
-def _pickled(value: object, what: str) -> bytes | None:
+def _pickled(value: object, what: str, whither: str) -> bytes | None:
     if value is None:
         return None
     try:
         data: bytes = cloudpickle.dumps(value)
     except Exception as error:
-        raise UserError(f"{what} cannot travel to workers: {first_words(error)}") from error
+        raise UserError(f"{what} cannot travel to {whither}: {first_words(error)}") from error
     return data

@@ -35,6 +35,7 @@ _ERRORS: dict[str, type[SparkfusionError]] = {
         errors.QueryCancelledError,
         FeedError,
         LostInputError,
+        errors.TaskCrashError,
         ProtocolError,
     )
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,12 +15,14 @@ from sparkfusion.errors import ExternalError
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.owned import OwnedDirectory
 from sparkfusion.exchange.sink import FileSink, Sink
-from sparkfusion.exchange.store import LocalStore, MemoryBudget
+from sparkfusion.exchange.store import SHARED_MEMORY, LocalStore, MemoryBudget
 from sparkfusion.ids import QueryId, TaskKey
 from sparkfusion.transport.base import TaskOrder
 from sparkfusion.transport.inputs import InputFetcher, Peers
 from sparkfusion.transport.options import HostOptions
 from sparkfusion.transport.places import name_of
+from sparkfusion.transport.process.order import Places
+from sparkfusion.transport.slot import Slot
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.copy import CopySink
 from sparkfusion.worker.task import TaskReport
@@ -43,18 +46,18 @@ class HeldQuery:
         self._options = options
         self._peers = peers
         self._changed = threading.Condition()
-        self._tasks: dict[TaskKey, CancelToken] = {}
+        self._tasks: dict[TaskKey, tuple[CancelToken, Slot]] = {}
         self._files: dict[str, Path] = {}
         self._released = False
-        self._stores: _Stores | None = None
+        self._stores: QueryStores | None = None
 
     @property
     def running(self) -> int:
         return len(self._tasks)
 
     @contextmanager
-    def task(self, order: TaskOrder, cancel: CancelToken) -> Iterator[_Stores]:
-        """A task is under way, and may use the stores."""
+    def task(self, order: TaskOrder, cancel: CancelToken, slot: Slot) -> Iterator[QueryStores]:
+        """A task is under way, and may use the stores. Others get its slot if it does not end with the query."""
         key = order.spec.key
         with self._changed:
             if self._released:
@@ -62,9 +65,9 @@ class HeldQuery:
             if key in self._tasks:
                 raise ExternalError("this attempt is under way already", where=key)
             if self._stores is None:
-                self._stores = _Stores(self._query, self.secret, self._options, order, self._peers)
+                self._stores = QueryStores(self._query, self.secret, self._options, order, self._peers)
             stores = self._stores
-            self._tasks[key] = cancel
+            self._tasks[key] = cancel, slot
         try:
             yield stores
         finally:
@@ -86,7 +89,7 @@ class HeldQuery:
 
     def discard(self, key: TaskKey) -> None:
         with self._changed:
-            token = self._tasks.get(key)
+            token, _ = self._tasks.get(key, (None, None))
             stores = self._stores
             prefix = f"{key.stage}-{key.task}-{key.attempt}/"
             self._files = {name: path for name, path in self._files.items() if not name.startswith(prefix)}
@@ -104,18 +107,20 @@ class HeldQuery:
         with self._changed:
             self._released = True
             self.lost = self.lost or lost
-            tokens = list(self._tasks.values())
+            tokens = [token for token, _ in self._tasks.values()]
         for token in tokens:
             token.cancel()
         with self._changed:
             self._changed.wait_for(lambda: not self._tasks, self._options.release_seconds)
+            for _, slot in self._tasks.values():
+                slot.forfeit()
             stores, self._stores = self._stores, None
             self._files = {}
         if stores is not None:
             stores.close()
 
 
-class _Stores:
+class QueryStores:
     """The directories of one query."""
 
     def __init__(self, query: QueryId, secret: str, options: HostOptions, order: TaskOrder, peers: Peers) -> None:
@@ -124,8 +129,12 @@ class _Stores:
         self._frames = LocalStore(query, memory_budget=memory, directory=options.directory)
         self._fetched = LocalStore(query, memory_budget=memory, directory=options.directory)
         self._disk = LocalStore(query, memory_budget=0, directory=options.directory)
-        self._spills = OwnedDirectory(query, self._disk.base) if options.spill_directory is None else None
-        self.spill_directory = options.spill_directory or (str(self._spills.path) if self._spills is not None else "")
+        self._memory = memory
+        self._slots = options.slots
+        spills = Path(options.spill_directory) if options.spill_directory else self._disk.base
+        owned = options.spill_directory is None or options.children is not None
+        self._spills = OwnedDirectory(query, spills) if owned else None
+        self.spill_directory = str(self._spills.path) if self._spills is not None else options.spill_directory or ""
         self.inputs = InputFetcher(query, secret, self._fetched, peers, order.patience)
 
     def sink(self, order: TaskOrder) -> Sink:
@@ -133,6 +142,27 @@ class _Stores:
         if order.writes is not None:
             return CopySink(order.spec.key, self._disk, order.writes)
         return FileSink(order.spec.key, self._frames, order.compression)
+
+    @contextmanager
+    def places(self, order: TaskOrder) -> Iterator[Places]:
+        """For a task in another process. Unless it succeeds nothing of it is left."""
+        key = order.spec.key
+        spills = Path(self.spill_directory) / f"{key.stage}-{key.task}-{key.attempt}"
+        spills.mkdir()
+        in_memory, frames = self._frames.homes() if order.destination == "store" else ("", "")
+        writes = self._disk.homes()[1] if order.writes is not None else ""
+        try:
+            yield Places(in_memory, frames, max(0, self._memory.left) // self._slots, writes, str(spills))
+        except BaseException:
+            self.discard(key)
+            raise
+        finally:
+            shutil.rmtree(spills, ignore_errors=True)
+
+    def count(self, report: TaskReport) -> None:
+        """Count the frames that another process wrote to memory-backed storage."""
+        size = sum(file.bytes for file in report.manifest.files if Path(file.path).is_relative_to(SHARED_MEMORY))
+        self._frames.took(report.key, size)
 
     def discard(self, key: TaskKey) -> None:
         self._frames.discard(key)

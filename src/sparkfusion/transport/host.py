@@ -5,7 +5,6 @@ from __future__ import annotations
 import hmac
 import logging
 import os
-import pickle
 import tempfile
 import threading
 import time
@@ -13,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from sparkfusion.config import MIB, machine_memory
 from sparkfusion.errors import ExternalError, QueryCancelledError, ResourceError, SparkfusionError, UserError, classify
@@ -22,18 +20,19 @@ from sparkfusion.exchange.owned import LOCK, PREFIX
 from sparkfusion.exchange.store import SHARED_MEMORY
 from sparkfusion.ids import QueryId, TaskKey
 from sparkfusion.transport.base import LostInputError, TaskEnds, TaskOrder, WorkerInfo, WorkerStatus
+from sparkfusion.transport.functions import feed_end_of, prepare_of
 from sparkfusion.transport.guard import TRUST, Guard, named_refusal
-from sparkfusion.transport.held import HeldQuery
+from sparkfusion.transport.held import HeldQuery, QueryStores
 from sparkfusion.transport.inputs import Peers
 from sparkfusion.transport.options import HostOptions
+from sparkfusion.transport.process.order import ChildOrder
 from sparkfusion.transport.rewrites import NamedRewrite, RewriteContext, installed_rewrites, rewritten
-from sparkfusion.transport.slot import Slot, UnhurriedUnits
+from sparkfusion.transport.slot import Slot, lending
 from sparkfusion.transport.upward import reader_sink
 from sparkfusion.transport.version import this_version
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.run_task import run_task
 from sparkfusion.worker.task import TaskReport
-from sparkfusion.worker.units import FeedEnd
 
 _log = logging.getLogger("sparkfusion")
 
@@ -196,7 +195,8 @@ class WorkerHost:
         try:
             held = self._held(key.query)
             self.guard.check(order)
-            with held.task(order, cancel) as stores, Slot(self._slots, cancel) as slot:
+            slot = Slot(self._slots, cancel)
+            with held.task(order, cancel, slot) as stores, slot:
                 inputs, fetched = stores.inputs.bring(
                     key, order.spec.inputs, order.here, held.find, cancel, order.shared
                 )
@@ -208,15 +208,14 @@ class WorkerHost:
                     spill_directory=stores.spill_directory,
                     trust_python=self.guard.trust_python,
                 )
-                sink = stores.sink(order) if order.destination == "store" else reader_sink(spec, ends, slot)
-                prepare = self._own.prepare if order.recipe is None else _unpickled(order.recipe)
-                report = run_task(spec, sink, cancel, prepare, self._feed_end(order, ends, slot))
+                run = self._run_here if self._options.children is None else self._run_in_child
+                report = run(replace(order, spec=spec), self._ends(ends, slot), cancel, stores)
                 report = replace(report, fetched=fetched)
                 return report if order.writes is not None else held.keep(report)
         except BaseException as error:
             if held is not None and held.lost:  # its files went while it ran; elsewhere it may run again
                 raise ExternalError("the worker let go of the query while the task ran", where=key) from error
-            if isinstance(error, ChannelClosedError):
+            if isinstance(error, ChannelClosedError) or cancel.cancelled:
                 raise QueryCancelledError("the task was cancelled", where=key) from None
             found = _named(classify(error, key))
             if found is error:
@@ -226,12 +225,23 @@ class WorkerHost:
             with self._lock:
                 self._under_way -= 1
 
-    def _feed_end(self, order: TaskOrder, ends: TaskEnds, slot: Slot) -> FeedEnd | None:
-        feed = order.spec.feed
-        if ends.units is None or feed is None:
-            return None
-        reader = self._own.readers.get(feed.feed) if order.reader is None else _unpickled(order.reader)
-        return FeedEnd(self.guard.units(UnhurriedUnits(ends.units, slot)), reader, order.first)
+    def _run_here(self, order: TaskOrder, ends: TaskEnds, cancel: CancelToken, stores: QueryStores) -> TaskReport:
+        sink = stores.sink(order) if order.destination == "store" else reader_sink(order.spec, ends)
+        feed = feed_end_of(order, self._own, ends.units)
+        return run_task(order.spec, sink, cancel, prepare_of(order, self._own), feed)
+
+    def _run_in_child(self, order: TaskOrder, ends: TaskEnds, cancel: CancelToken, stores: QueryStores) -> TaskReport:
+        assert self._options.children is not None
+        with stores.places(order) as places:
+            limit = self.guard.limits.message_bytes
+            report = self._options.children.run(ChildOrder(order, places), ends, cancel, limit)
+            stores.count(report)
+            return report
+
+    def _ends(self, ends: TaskEnds, slot: Slot) -> TaskEnds:
+        """The task's, which lends its slot while it waits, and whose units are checked."""
+        lent = lending(ends, slot)
+        return lent if lent.units is None else replace(lent, units=self.guard.units(lent.units))
 
     def _rewritten(self, order: TaskOrder) -> bytes:
         return rewritten(order.spec.plan, self._rewrites, RewriteContext(order.spec.key, dict(order.extensions)))
@@ -245,17 +255,6 @@ class WorkerHost:
         if held is None:
             raise ExternalError(f"query {query} is not held here: it has ended, or its coordinator was silent too long")
         return held
-
-
-def _unpickled(data: bytes) -> Any:
-    """A function of the user's; only called where Python is trusted, which the guard has checked."""
-    try:
-        return pickle.loads(data)
-    except Exception as error:
-        raise UserError(
-            f"a function of the query cannot be loaded on a worker: {type(error).__name__}: {error}",
-            hint="install the module that defines it on the workers, or define it in the main program",
-        ) from error
 
 
 def _named(error: SparkfusionError) -> SparkfusionError:

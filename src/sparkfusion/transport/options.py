@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sparkfusion.feed.provider import Reader
 from sparkfusion.plan.feeds import FeedId
 from sparkfusion.transport.guard import Guard
+from sparkfusion.transport.process.children import Children
 from sparkfusion.worker.run_task import PrepareContext
 
 
@@ -35,6 +36,8 @@ class HostOptions:
             of the query's own, which goes with it and costs every task a millisecond.
         task_memory: bytes for a task that comes without a limit; 0 for its share of the machine's.
         release_seconds: how long tasks of a query that is let go may take to end before their files go.
+        children: processes that run the tasks; without them they run on threads of this process. Whoever made them
+            closes them after the worker.
     """
 
     slots: int
@@ -44,3 +47,4 @@ class HostOptions:
     task_memory: int = 0
     release_seconds: float = 5.0
     own: OwnFunctions = field(default_factory=OwnFunctions)
+    children: Children | None = None

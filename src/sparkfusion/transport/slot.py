@@ -6,20 +6,26 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pyarrow as pa
+
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.feed.feed import UnitSource
+from sparkfusion.transport.base import TaskEnds
 from sparkfusion.worker.cancel import CancelToken
 
 _TURN_SECONDS = 0.1
 
 
 class Slot:
-    """The slot of one task, given back while the task only waits for somebody else. Used by the task's thread."""
+    """The slot of one task, given back while the task only waits for somebody else. Used by the task's thread;
+    `forfeit` by any."""
 
     def __init__(self, slots: threading.Semaphore, cancel: CancelToken) -> None:
         self._slots = slots
         self._cancel = cancel
+        self._lock = threading.Lock()
         self._held = False
+        self._forfeited = False
 
     def __enter__(self) -> Slot:
         self._acquire()
@@ -37,21 +43,51 @@ class Slot:
         finally:
             self._acquire()
 
+    def forfeit(self) -> None:
+        """Others have the slot from now on: the task was cancelled, and does not end."""
+        with self._lock:
+            self._forfeited = True
+        self._release()
+
     def _acquire(self) -> None:
         while not self._slots.acquire(timeout=_TURN_SECONDS):
             if self._cancel.cancelled:
                 raise ChannelClosedError
-        self._held = True
+        with self._lock:
+            self._held = True
+            forfeited = self._forfeited
+        if forfeited:
+            self._release()
+            raise ChannelClosedError
 
     def _release(self) -> None:
-        if self._held:
-            self._held = False
+        with self._lock:
+            held, self._held = self._held, False
+        if held:
             self._slots.release()
 
 
-class UnhurriedUnits:
-    """Units of a task that lends its slot while it waits for them."""
+def lending(ends: TaskEnds, slot: Slot) -> TaskEnds:
+    """The same ends, of a task that lends its slot while it waits for the reader or for units."""
+    rows, units, deliver = ends.rows, ends.units, ends.deliver
 
+    def lent_rows(batch: pa.RecordBatch) -> None:
+        with slot.lent():
+            rows(batch)
+
+    def lent_delivery(offset: int, frames: Iterator[pa.RecordBatch]) -> None:
+        assert deliver is not None
+        with slot.lent():
+            deliver(offset, frames)
+
+    return TaskEnds(
+        lent_rows,
+        _UnhurriedUnits(units, slot) if units is not None else None,
+        lent_delivery if deliver is not None else None,
+    )
+
+
+class _UnhurriedUnits:
     def __init__(self, units: UnitSource, slot: Slot) -> None:
         self._units = units
         self._slot = slot

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from sparkfusion.errors import ExternalError, InternalError, ResourceError, SparkfusionError, UserError
+from sparkfusion.errors import ExternalError, InternalError, ResourceError, SparkfusionError, TaskCrashError, UserError
 from sparkfusion.exchange.manifest import FrameFile, Manifest
 from sparkfusion.ids import TaskKey
 from sparkfusion.plan.stage import Exchange, ExchangeKind, Head, Stage, StageGraph
@@ -394,3 +394,25 @@ def test_files_of_a_gather_are_those_of_one_producer() -> None:
     assert [found.path for found in query.state.files(1, 0)] == ["/early"]
     assert [found.path for found in query.state.files(1, 1)] == ["/late"]
     assert query.state.files(1, 2) == ()  # the producer's tasks were merged
+
+
+def test_a_task_that_ended_two_processes_is_not_tried_again() -> None:
+    query = Query(graph_of(stage(1)))
+    query.start()
+    crash = TaskCrashError("the process that ran the task was killed by SIGSEGV")
+    discarded, again = query.tell(TaskErrored(TaskKey("q", 1, 0, 0), crash))
+    assert (discarded, launched((again,))) == (Discard(TaskKey("q", 1, 0, 0)), [TaskKey("q", 1, 0, 1)])
+    _, end = query.tell(TaskErrored(TaskKey("q", 1, 0, 1), crash))
+    assert isinstance(end, End)
+    assert isinstance(end.error, TaskCrashError)
+    assert "attempt number 2" in str(end.error)
+
+
+def test_a_crash_between_other_failures_is_remembered() -> None:
+    query = Query(graph_of(stage(1)))
+    query.start()
+    crash = TaskCrashError("killed")
+    query.tell(TaskErrored(TaskKey("q", 1, 0, 0), crash))
+    query.tell(TaskErrored(TaskKey("q", 1, 0, 1), ExternalError("no answer")))
+    _, end = query.tell(TaskErrored(TaskKey("q", 1, 0, 2), crash))
+    assert isinstance(end, End)

@@ -41,6 +41,12 @@ _FEWEST_CHARACTERS = 16
     help="Read and write files below this directory only; may be repeated.",
 )
 @click.option("--trust-python", is_flag=True, help="Run Python functions that arrive with queries (pickled code).")
+@click.option(
+    "--task-processes/--no-task-processes",
+    default=True,
+    show_default=True,
+    help="Run each task in a child process, so that a crash or a hung function costs that task only.",
+)
 @click.option("--store-dir", metavar="DIR", default="", help="Directory for frames and spills.")
 @click.option(
     "--lease-seconds",
@@ -62,6 +68,7 @@ def worker(
     insecure: bool,
     roots: tuple[str, ...],
     trust_python: bool,
+    task_processes: bool,
     store_dir: str,
     lease_seconds: float,
     as_json: bool,
@@ -76,10 +83,12 @@ def worker(
     from sparkfusion.transport.flight.worker import Listen, RunningWorker
     from sparkfusion.transport.guard import Guard
     from sparkfusion.transport.options import HostOptions
+    from sparkfusion.transport.process.children import Children
 
     token, made = _token(token_file)
     guard = Guard(roots=tuple(_directory(root) for root in roots), trust_python=trust_python)
-    options = HostOptions(slots or available_cores(), store_dir, guard)
+    slots = slots or available_cores()
+    options = HostOptions(slots, store_dir, guard, children=Children(slots) if task_processes else None)
     listen = Listen(host, port, token, _tls(tls_cert, tls_key, tls_ca, tls_peer_ca), insecure, lease_seconds)
     stop = _stop_on_signals()
     running = RunningWorker(listen, options)

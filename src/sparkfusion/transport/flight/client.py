@@ -35,9 +35,9 @@ from sparkfusion.transport.flight.protocol import (
     piece_of,
 )
 from sparkfusion.transport.flight.stall import Stall
-from sparkfusion.transport.flight.task_server import TaskServer
 from sparkfusion.transport.guard import Limits
 from sparkfusion.transport.message import Fields, pack, unpack
+from sparkfusion.transport.task_server import TaskServer
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.task import TaskReport
 
@@ -106,7 +106,13 @@ class FlightChannel:
         try:
             cancel.watch(reader.cancel)
             writer.write_metadata(pack_order(order))
-            report = TaskServer(self._address, reader, writer, ends, self._limits.message_bytes).serve()
+            report = TaskServer(
+                f"worker {self._address}",
+                lambda: memoryview(reader.read_chunk().app_metadata),
+                writer.write_metadata,
+                ends,
+                self._limits.message_bytes,
+            ).serve()
             answered = True
             return report
         except (flight.FlightError, pa.ArrowException, StopIteration) as error:

@@ -1,8 +1,6 @@
-"""What both ends of a Flight connection know: names of calls, headers, pieces of files, frames as bytes."""
+"""What both ends of a Flight connection know: names of calls, headers, pieces of files."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import pyarrow as pa
 
@@ -12,7 +10,6 @@ FRAMES = b"frames"
 TOKEN_HEADER = "authorization"
 SECRET_HEADER = "x-sparkfusion-secret"
 PIECE_BYTES = 4 * 1024 * 1024
-FRAME_BYTES = 32 * 1024 * 1024
 SMALL_MESSAGE = 64 * 1024
 RENEW_SECONDS = 0.5
 
@@ -34,21 +31,3 @@ def piece_batch(index: int, data: pa.Buffer) -> pa.RecordBatch:
 def piece_of(batch: pa.RecordBatch) -> tuple[int, pa.Buffer]:
     index = batch.column(0)[0].as_py()
     return index, batch.column(1)[0].as_buffer()
-
-
-def frames_of(batch: pa.RecordBatch, options: pa.ipc.IpcWriteOptions) -> Iterator[pa.Buffer]:
-    """A batch as Arrow streams of a bounded size, each with its schema and dictionaries."""
-    if batch.nbytes > FRAME_BYTES and batch.num_rows > 1:
-        half = batch.num_rows // 2
-        yield from frames_of(batch.slice(0, half), options)
-        yield from frames_of(batch.slice(half), options)
-        return
-    target = pa.BufferOutputStream()
-    with pa.ipc.new_stream(target, batch.schema, options=options) as writer:
-        writer.write_batch(batch)
-    yield target.getvalue()
-
-
-def batch_of(frame: memoryview) -> pa.RecordBatch:
-    with pa.ipc.open_stream(pa.py_buffer(frame)) as reader:
-        return reader.read_next_batch()

@@ -27,7 +27,7 @@ from sparkfusion.transport.flight.protocol import (
     bearer,
     piece_batch,
 )
-from sparkfusion.transport.flight.task_channel import TaskChannel
+from sparkfusion.transport.flight.task_channel import CallChannel
 from sparkfusion.transport.host import WorkerHost
 from sparkfusion.transport.message import Fields, ProtocolError, pack, unpack
 
@@ -95,7 +95,7 @@ class FlightWorker(flight.FlightServerBase):  # type: ignore[misc]
 
     def _task(self, reader: Any, writer: Any) -> None:
         limits = self._host.guard.limits
-        channel = TaskChannel(reader, writer, limits.unit_bytes)
+        channel = CallChannel(reader, writer, limits.unit_bytes)
 
         def run() -> bytes:
             order = order_of(*_expected("order", reader, limits.message_bytes))

@@ -39,7 +39,7 @@ class Listen:
 
 
 class RunningWorker:
-    """Serves from when it is made until `close`."""
+    """Serves from when it is made until `close`, which closes the options' children too."""
 
     def __init__(self, listen: Listen, options: HostOptions) -> None:
         _check(listen)
@@ -47,6 +47,7 @@ class RunningWorker:
         tls = listen.tls or Tls("", "")
         self._peers = PeerConnections(Access(ca=tls.ca or tls.peer_ca, certificate=tls.certificate, key=tls.key))
         self._host = WorkerHost(options, self._peers)
+        self._children = options.children
         for base in self._host.bases:
             remove_orphans(base)
         try:
@@ -54,6 +55,8 @@ class RunningWorker:
         except Exception as error:
             self._host.close()
             raise UserError(f"cannot listen on {listen.host}:{listen.port}: {first_words(error)}") from error
+        if self._children is not None:
+            self._children.warm()
         self._sweeper = Sweeper(self._host, listen.lease_seconds)
         scheme = "flight+tls" if listen.tls is not None else "flight"
         self.address = f"{scheme}://{_bracketed(listen.host)}:{self._server.port}"
@@ -62,6 +65,8 @@ class RunningWorker:
         """Let go of every query, then stop listening; whether all calls have ended. A hung caller is not waited for."""
         self._sweeper.close()
         self._host.close()
+        if self._children is not None:
+            self._children.close()
         self._peers.close()
         stopping = threading.Thread(target=self._server.shutdown, name="sparkfusion-worker-shutdown", daemon=True)
         stopping.start()

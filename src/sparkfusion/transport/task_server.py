@@ -1,25 +1,37 @@
-"""A coordinator's end of a task channel: it does what the task asks for, until the task has an answer."""
+"""The end of a task channel that serves the task: it does what the task asks for, until the task has an answer."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from sparkfusion.exchange.delivery import FrameBuffer
+from sparkfusion.exchange.frames import batch_of
 from sparkfusion.feed.feed import UnitSource
 from sparkfusion.transport.base import TaskEnds
 from sparkfusion.transport.codec import error_of, report_of
-from sparkfusion.transport.flight.protocol import batch_of
 from sparkfusion.transport.message import Fields, ProtocolError, pack, unpack
 from sparkfusion.worker.task import TaskReport
 
 
 class TaskServer:
-    """Used by the thread that called `run`. Rows of a fed task wait here until those of a place are complete."""
+    """Used by the thread that called `run`. Rows of a fed task wait here until those of a place are complete.
 
-    def __init__(self, address: str, reader: Any, writer: Any, ends: TaskEnds, limit: int) -> None:
-        self._address = address
-        self._reader = reader
-        self._writer = writer
+    Args:
+        who: runs the task, in words.
+        receive: waits for the task's next message. `send` answers it.
+    """
+
+    def __init__(
+        self,
+        who: str,
+        receive: Callable[[], memoryview],
+        send: Callable[[bytes], object],
+        ends: TaskEnds,
+        limit: int,
+    ) -> None:
+        self._who = who
+        self._receive = receive
+        self._send = send
         self._ends = ends
         self._limit = limit
         self._undelivered = FrameBuffer("")
@@ -27,7 +39,7 @@ class TaskServer:
     def serve(self) -> TaskReport:
         try:
             while True:
-                kind, fields, blobs = unpack(memoryview(self._reader.read_chunk().app_metadata), self._limit)
+                kind, fields, blobs = unpack(self._receive(), self._limit)
                 if kind == "report":
                     return report_of(fields)
                 if kind == "error":
@@ -44,15 +56,15 @@ class TaskServer:
             ends.deliver(fields.integer("offset"), self._undelivered.frames())
         elif kind == "take":
             data = self._units().take(fields.integer("offset"))
-            self._writer.write_metadata(pack("end") if data is None else pack("units", {}, data))
+            self._send(pack("end") if data is None else pack("units", {}, data))
         elif kind == "failed":
             self._units().failed(fields.integer("offset"))
         elif kind == "enough":
             self._units().enough()
         else:
-            raise ProtocolError(f"worker {self._address} sent an unexpected {kind!r}")
+            raise ProtocolError(f"{self._who} sent an unexpected {kind!r}")
 
     def _units(self) -> UnitSource:
         if self._ends.units is None:
-            raise ProtocolError(f"worker {self._address} asks for units of a task that has none")
+            raise ProtocolError(f"{self._who} asks for units of a task that has none")
         return self._ends.units

@@ -1,0 +1,118 @@
+"""A child process of a worker: runs one task after another, until the worker closes the pipe.
+
+Nothing here may take the worker's place: no network of ours, no directories of its own. Whatever goes wrong natively
+ends this process only.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import queue
+import socket
+import sys
+import threading
+import time
+
+from sparkfusion.errors import QueryCancelledError, SparkfusionError, classify
+from sparkfusion.exchange.channel import ChannelClosedError
+from sparkfusion.transport.codec import pack_error, pack_report
+from sparkfusion.transport.functions import feed_end_of, prepare_of
+from sparkfusion.transport.message import pack, unpack
+from sparkfusion.transport.options import OwnFunctions
+from sparkfusion.transport.process.order import ChildOrder, child_order_of
+from sparkfusion.transport.process.pipe import Pipe
+from sparkfusion.transport.task_channel import TaskChannel
+from sparkfusion.worker.run_task import run_task
+
+_LOOK_SECONDS = 0.02
+_BUSY_SECONDS = 0.005
+_NOTHING = OwnFunctions()
+
+
+def main(descriptor: int) -> None:
+    """Serve the worker at the other end of this socket."""
+    faulthandler.enable()  # a native crash leaves the Python calls that led to it in the worker's log
+    pipe = Pipe(socket.socket(fileno=descriptor))
+    _Child(pipe).serve()
+
+
+class _Child:
+    """The main thread runs tasks; a thread listens to the worker. When the worker is gone, the process ends at once."""
+
+    def __init__(self, pipe: Pipe) -> None:
+        self._pipe = pipe
+        self._tasks: queue.SimpleQueue[tuple[ChildOrder, _PipeChannel]] = queue.SimpleQueue()
+
+    def serve(self) -> None:
+        threading.Thread(target=self._listen, name="sparkfusion-child-listen", daemon=True).start()
+        self._pipe.send(pack("started"))
+        while True:
+            order, channel = self._tasks.get()
+            try:
+                answer = _run(order, channel)
+            except SparkfusionError as error:
+                self._pipe.send(pack_error(error))
+                _wait_until_quiet()
+                self._pipe.send(pack("ready"))
+            else:
+                self._pipe.send(answer)
+
+    def _listen(self) -> None:
+        channel: _PipeChannel | None = None
+        try:
+            while True:
+                data = self._pipe.receive()
+                kind, fields, blobs = unpack(data, len(data))
+                if kind == "task":
+                    channel = _PipeChannel(self._pipe)
+                    self._tasks.put((child_order_of(fields, blobs), channel))
+                elif kind == "cancel" and channel is not None:
+                    channel.close_answers()
+                elif channel is not None:
+                    channel.answer(kind, blobs)
+        finally:  # the worker has closed the pipe, or has died; what runs here is of no more use to anybody
+            os._exit(0)
+
+
+class _PipeChannel(TaskChannel):
+    def __init__(self, pipe: Pipe) -> None:
+        super().__init__()
+        self._pipe = pipe
+
+    def send(self, message: bytes) -> None:
+        if self.cancel.cancelled:
+            raise ChannelClosedError
+        self._pipe.send(message)
+
+
+def _run(child_order: ChildOrder, channel: _PipeChannel) -> bytes:
+    """The packed report of a task. Raises errors of ours only."""
+    order = child_order.order
+    key = order.spec.key
+    try:
+        ends = channel.ends(order, "none")
+        feed = feed_end_of(order, _NOTHING, ends.units)
+        report = run_task(order.spec, child_order.sink(ends), channel.cancel, prepare_of(order, _NOTHING), feed)
+        return pack_report(report)
+    except ChannelClosedError:
+        raise QueryCancelledError("the task was cancelled", where=key) from None
+    except BaseException as error:
+        found = classify(error, key)
+        if found is error:
+            raise
+        raise found from error
+
+
+def _wait_until_quiet() -> None:
+    """Until nothing of the last task runs any more: DataFusion goes on for a while after a cancel or an error, and a
+    function that it called may never return. The worker does not wait for ever."""
+    while _is_busy():
+        pass
+
+
+def _is_busy() -> bool:
+    before = time.process_time()
+    time.sleep(_LOOK_SECONDS)
+    known = {thread.ident for thread in threading.enumerate() if not isinstance(thread, threading._DummyThread)}
+    return time.process_time() - before > _BUSY_SECONDS or bool(sys._current_frames().keys() - known)

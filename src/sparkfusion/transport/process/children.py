@@ -1,0 +1,98 @@
+"""The child processes of a worker: started when a task needs one, kept warm between tasks."""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+from sparkfusion.errors import ExternalError
+from sparkfusion.exchange.channel import ChannelClosedError
+from sparkfusion.transport.base import TaskEnds
+from sparkfusion.transport.process.order import ChildOrder, pack_child_order
+from sparkfusion.transport.process.supervised import SupervisedChild
+from sparkfusion.worker.cancel import CancelToken
+from sparkfusion.worker.task import TaskReport
+
+
+class Children:
+    """Any thread may call anything. There are as many children as tasks run at once; those that lent their slot count.
+
+    Args:
+        idle: how many are kept when they have nothing to do.
+    """
+
+    def __init__(self, idle: int) -> None:
+        self._most_idle = idle
+        self._begin()
+
+    def _begin(self) -> None:
+        self._owner = os.getpid()
+        self._lock = threading.Lock()
+        self._idle: list[SupervisedChild] = []
+        self._all: set[SupervisedChild] = set()
+        self._closed = False
+        self._starter = ThreadPoolExecutor(1, "sparkfusion-children")
+
+    def warm(self) -> None:
+        """Start those that are kept idle, without waiting for them: the first tasks need not wait so long."""
+        for _ in range(self._most_idle):
+            self._starter.submit(self._start_idle)
+
+    def run(self, order: ChildOrder, ends: TaskEnds, cancel: CancelToken, limit: int) -> TaskReport:
+        """Run a task in a child, in the calling thread. Raises errors of ours, and what the ends raise."""
+        child = self._acquire()
+        try:
+            child.wait_until_started(cancel)
+            if cancel.cancelled:
+                raise ChannelClosedError
+            return child.run(order.order.spec.key, pack_child_order(order), ends, cancel, limit)
+        finally:
+            self._give_back(child)
+
+    def close(self) -> None:
+        """End every child. Idempotent."""
+        if self._owner != os.getpid():  # a fork: they are the parent's
+            return
+        with self._lock:
+            self._closed = True
+            children, self._all, self._idle = list(self._all), set(), []
+        for child in children:
+            child.stop()
+        self._starter.shutdown()
+
+    def _acquire(self) -> SupervisedChild:
+        if self._owner != os.getpid():
+            self._begin()
+        with self._lock:
+            while self._idle:
+                child = self._idle.pop()  # the one that ran last: its memory is warm
+                if child.alive:
+                    return child
+                self._all.discard(child)
+                child.stop()
+        try:
+            return self._starter.submit(self._start).result()
+        except RuntimeError:
+            raise ExternalError("the worker is closing") from None
+
+    def _start(self) -> SupervisedChild:
+        """On the starter's thread, which lives as long as the children do."""
+        child = SupervisedChild()
+        with self._lock:
+            closed = self._closed
+            self._all.add(child)
+        if closed:
+            child.stop()
+        return child
+
+    def _start_idle(self) -> None:
+        self._give_back(self._start())
+
+    def _give_back(self, child: SupervisedChild) -> None:
+        with self._lock:
+            if child.alive and not self._closed and len(self._idle) < self._most_idle and not child.worn:
+                self._idle.append(child)
+                return
+            self._all.discard(child)
+        child.stop()

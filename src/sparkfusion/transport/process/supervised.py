@@ -1,0 +1,161 @@
+"""One child process as the worker sees it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+from sparkfusion.errors import ExternalError, QueryCancelledError, TaskCrashError
+from sparkfusion.ids import TaskKey
+from sparkfusion.transport.base import TaskEnds
+from sparkfusion.transport.message import pack, unpack
+from sparkfusion.transport.process.lifetime import describe_end, start_process
+from sparkfusion.transport.process.pipe import Pipe
+from sparkfusion.transport.task_server import TaskServer
+from sparkfusion.worker.cancel import CancelToken
+from sparkfusion.worker.task import TaskReport
+
+GRACE_SECONDS = 2.0
+_START_SECONDS = 120.0
+_TURN_SECONDS = 0.1
+_SEND_SECONDS = 0.1
+_LOOK_SECONDS = 1.0
+_MOST_TASKS = 1000
+_MOST_BYTES = 1024 * 1024 * 1024
+_PAGE_BYTES = 4096
+
+
+class SupervisedChild:
+    """Runs one task at a time, for the thread that has it. Made by a thread that lives as long as it, see `lifetime`.
+
+    A task that does not end within the grace after its cancel is ended by ending the process.
+    """
+
+    def __init__(self) -> None:
+        self._process, end = start_process()
+        self._pipe = Pipe(end)
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+        self._started = False
+        self._tasks = 0
+
+    def wait_until_started(self, cancel: CancelToken) -> None:
+        """Until it can take a task, or the task that it is for is cancelled; then it goes on starting."""
+        deadline = time.monotonic() + _START_SECONDS
+        while not self._started and not cancel.cancelled:
+            if self._pipe.is_readable(_TURN_SECONDS):
+                self._hear_start()
+            elif time.monotonic() > deadline:
+                self._fail_to_start()
+
+    def _hear_start(self) -> None:
+        try:
+            self._pipe.receive()
+        except EOFError:
+            self._fail_to_start()
+        self._started = True
+
+    def _fail_to_start(self) -> NoReturn:
+        self.stop()
+        raise ExternalError(
+            f"a process for tasks did not start: it {describe_end(self._process.returncode)}",
+            hint="the log of the worker says more; --no-task-processes runs tasks in the worker itself",
+        )
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    @property
+    def worn(self) -> bool:
+        """Whether a fresh process should take its place: it ran many tasks, or has not given its memory back."""
+        return self._tasks >= _MOST_TASKS or _resident_bytes(self._process) > _MOST_BYTES
+
+    def run(self, key: TaskKey, order: bytes, ends: TaskEnds, cancel: CancelToken, limit: int) -> TaskReport:
+        """Run a task to its end. Afterwards the child is ready for another, or has been stopped."""
+        self._tasks += 1
+        answered = False
+        try:
+            self._pipe.send(order)
+            cancel.watch(self._cancel)
+            report = TaskServer(f"process {self._process.pid}", self._receive, self._pipe.send, ends, limit).serve()
+            answered = True
+            return report
+        except (EOFError, OSError):
+            self.stop()
+            if cancel.cancelled:
+                raise QueryCancelledError("the task was cancelled", where=key) from None
+            raise _crash(self._process, key) from None
+        finally:
+            cancel.watch(None)
+            if not answered and self.alive:
+                self._settle()
+            self._end_grace()
+
+    def stop(self) -> None:
+        """End the process and wait for it. Idempotent; any thread."""
+        self._kill()
+        self._process.wait()
+        self._pipe.close()
+
+    def _kill(self) -> None:
+        """End it, and processes that functions of the user's started from it."""
+        if self.alive:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _receive(self) -> memoryview:
+        """Looks after the process meanwhile: its end of the pipe may live on in a process that a function started."""
+        while not self._pipe.is_readable(_LOOK_SECONDS):
+            if not self.alive:
+                raise EOFError
+        return self._pipe.receive()
+
+    def _cancel(self) -> None:
+        """Ask it to end the task, and see to it. Called by whoever cancels: does not wait for the child."""
+        with self._lock:
+            if self._timer is not None:
+                return
+            self._timer = threading.Timer(GRACE_SECONDS, self._kill)
+            self._timer.daemon = True
+            self._timer.start()
+        with suppress(OSError):
+            self._pipe.send(pack("cancel"), _SEND_SECONDS)
+
+    def _settle(self) -> None:
+        """After a task that did not succeed: wait until nothing of it runs any more."""
+        self._cancel()
+        try:
+            while unpack(data := self._receive(), len(data))[0] != "ready":
+                pass
+        except (EOFError, OSError):
+            self.stop()
+
+    def _end_grace(self) -> None:
+        with self._lock:
+            timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+            timer.join()
+
+
+def _crash(process: subprocess.Popen[bytes], key: TaskKey) -> TaskCrashError:
+    return TaskCrashError(
+        f"the process that ran the task {describe_end(process.returncode)}",
+        where=key,
+        hint="SIGKILL often means that the machine ran out of memory; otherwise a Python function of the query, a "
+        "native library that it uses, or DataFusion itself ended it: the log of the worker shows where",
+    )
+
+
+def _resident_bytes(process: subprocess.Popen[bytes]) -> int:
+    try:
+        return int(Path(f"/proc/{process.pid}/statm").read_text().split()[1]) * _PAGE_BYTES
+    except (OSError, IndexError):
+        return 0

@@ -1,0 +1,79 @@
+"""A task's end of its channel: rows and questions go up, units come down."""
+
+from __future__ import annotations
+
+import queue
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pyarrow as pa
+
+from sparkfusion.exchange.channel import ChannelClosedError
+from sparkfusion.exchange.frames import compact, frames_of, write_options
+from sparkfusion.transport.base import TaskEnds, TaskOrder
+from sparkfusion.transport.message import ProtocolError, pack
+from sparkfusion.worker.cancel import CancelToken
+
+_TURN_SECONDS = 0.5
+
+
+class TaskChannel(ABC):
+    """The task's thread sends and asks. Whoever listens hands in the answers, or says that no more will come."""
+
+    def __init__(self) -> None:
+        self.cancel = CancelToken()
+        self._answers: queue.SimpleQueue[bytes | Exception | None] = queue.SimpleQueue()
+        self._options = write_options("none")
+
+    @abstractmethod
+    def send(self, message: bytes) -> None:
+        """Raises `ChannelClosedError` if nobody is there any more."""
+
+    def ends(self, order: TaskOrder, compression: str) -> TaskEnds:
+        """What the task gets."""
+        self._options = write_options(compression)
+        fed = order.spec.feed is not None
+        return TaskEnds(self._rows, self if fed else None, self._deliver if fed else None)
+
+    # ---- the listener's side
+
+    def answer(self, kind: str, blobs: list[memoryview]) -> None:
+        if kind not in ("units", "end"):
+            raise ProtocolError(f"a task cannot be told {kind!r}")
+        self._answers.put(bytes(blobs[0]) if kind == "units" and blobs else None)
+
+    def close_answers(self) -> None:
+        """No more answers come: the task is cancelled."""
+        self._answers.put(ChannelClosedError())
+        self.cancel.cancel()
+
+    # ---- units
+
+    def take(self, offset: int) -> bytes | None:
+        """Waits for the caller in turns: one that hangs says nothing, and the query may be let go meanwhile."""
+        self.send(pack("take", {"offset": offset}))
+        while not self.cancel.cancelled:
+            with suppress(queue.Empty):
+                answer = self._answers.get(timeout=_TURN_SECONDS)
+                if isinstance(answer, Exception):
+                    raise answer
+                return answer
+        raise ChannelClosedError
+
+    def failed(self, offset: int) -> None:
+        with suppress(ChannelClosedError):
+            self.send(pack("failed", {"offset": offset}))
+
+    def enough(self) -> None:
+        with suppress(ChannelClosedError):
+            self.send(pack("enough"))
+
+    def _deliver(self, offset: int, frames: Iterator[pa.RecordBatch]) -> None:
+        for frame in frames:
+            self._rows(frame)
+        self.send(pack("delivered", {"offset": offset}))
+
+    def _rows(self, batch: pa.RecordBatch) -> None:
+        for frame in frames_of(compact(batch), self._options):
+            self.send(pack("rows", {}, memoryview(frame)))
