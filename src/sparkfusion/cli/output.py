@@ -16,7 +16,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sparkfusion.cli.values import Plain, encode, plain, text
+from sparkfusion.cli.columns import csv_field, csv_lines, json_objects
+from sparkfusion.cli.values import Plain, plain, text
 from sparkfusion.errors import UserError
 
 OutputFormat = Literal["table", "csv", "json", "jsonl"]
@@ -110,46 +111,38 @@ def _write_csv(names: list[str], batches: Iterable[pa.RecordBatch], out: TextIO)
     """RFC 4180, with \\n line ends. NULL is an empty field, the empty string a quoted one."""
     count = 0
     if names:
-        out.write(",".join(map(_csv_field, names)) + "\n")
+        out.write(",".join(map(csv_field, names)) + "\n")
     for batch in batches:
-        out.writelines(",".join(map(_csv_field, row)) + "\n" for row in _rows(batch))
+        out.writelines(csv_lines(batch) if names else ["\n"] * batch.num_rows)
         count += batch.num_rows
     return count
-
-
-def _csv_field(value: Plain) -> str:
-    if value is None:
-        return ""
-    field = text(value)
-    if not field or any(mark in field for mark in ',"\n\r') or field != field.strip():
-        return '"' + field.replace('"', '""') + '"'
-    return field
 
 
 def _write_lines(names: list[str], batches: Iterable[pa.RecordBatch], out: TextIO) -> int:
     count = 0
     for batch in batches:
-        out.writelines(line + "\n" for line in _objects(names, batch))
+        out.writelines(lines + "\n" for lines in _objects(names, batch, "\n"))
         count += batch.num_rows
     return count
 
 
 def _write_json(names: list[str], batches: Iterable[pa.RecordBatch], out: TextIO) -> int:
     """One array, an object a line."""
-    count = 0
+    count, separator = 0, ""
     out.write("[")
     for batch in batches:
-        for line in _objects(names, batch):
-            out.write(f"{',' if count else ''}\n{line}")
-            count += 1
+        for objects in _objects(names, batch, ",\n"):
+            out.write(f"{separator}\n{objects}")
+            separator = ","
+        count += batch.num_rows
     out.write("\n]\n" if count else "]\n")
     return count
 
 
-def _objects(names: list[str], batch: pa.RecordBatch) -> Iterator[str]:
-    keys = [encode(name) for name in names]
-    for row in _rows(batch):
-        yield "{" + ",".join(f"{key}:{encode(value)}" for key, value in zip(keys, row, strict=True)) + "}"
+def _objects(names: list[str], batch: pa.RecordBatch, between: str) -> Iterator[str]:
+    if names:
+        return json_objects(names, batch, between)
+    return iter([between.join(["{}"] * batch.num_rows)] if batch.num_rows else [])
 
 
 class _PipeConsole(Console):

@@ -4,14 +4,18 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from sparkfusion.cli.columns import csv_field
 from sparkfusion.cli.output import OutputFormat, destination, unique_names, write
+from sparkfusion.cli.values import encode, plain
 from sparkfusion.errors import UserError
 
+FORMATS: tuple[OutputFormat, ...] = ("csv", "json", "jsonl")
 TABLE = pa.table({"id": [1, 2, 3], "name": ["a", None, 'x,"y"'], "part": [1.5, float("nan"), None]})
 
 
@@ -29,6 +33,50 @@ def test_csv_keeps_null_and_the_empty_string_apart() -> None:
 def test_csv_can_be_read_back() -> None:
     rows = list(csv.reader(io.StringIO(written(TABLE, "csv"))))
     assert rows == [["id", "name", "part"], ["1", "a", "1.5"], ["2", "", "NaN"], ["3", 'x,"y"', ""]]
+
+
+ODD = ["", " ", "a", " a", "a\u2003", "é", 'x"', "a,b", "a\nb", "a\r", "\\", "\x00", "\x1c", "\x7f", "😀", None]
+EVERY_KIND = pa.table(
+    {
+        "text": pa.array(ODD),
+        "large": pa.array(ODD, pa.large_string()),
+        "view": pa.array(ODD).cast(pa.string_view()),
+        "dictionary": pa.array(ODD).dictionary_encode(),
+        "integer": pa.array([*range(-7, 8), None]),
+        "flag": pa.array([True, False, None, True] * 4),
+        "float": pa.array(
+            [0.1, 1.0, -0.0, 1e16, 1e-5, 1e22, 5e-324, float("nan"), float("inf"), None, 2.5, 3.5] + [1e3] * 4
+        ),
+        "float32": pa.array([0.1, 1.0, None, 16777216.0] * 4, pa.float32()),
+        "decimal": pa.array(
+            [Decimal("1.10"), Decimal("-0.01"), None, Decimal("12345678.90")] * 4, pa.decimal128(12, 2)
+        ),
+        "tiny": pa.array([Decimal("0.000000000001"), Decimal(0), None, Decimal(1)] * 4, pa.decimal128(20, 12)),
+        "day": pa.array([0, -1, None, 20000] * 4, pa.int32()).cast(pa.date32()),
+        "moment": pa.array([0, -1, None, 10**15] * 4, pa.int64()).cast(pa.timestamp("ns")),
+        "zoned": pa.array([0, -1, None, 10**15] * 4, pa.int64()).cast(pa.timestamp("us", "UTC")),
+        "span": pa.array([0, -1, None, 5] * 4, pa.int64()).cast(pa.duration("s")),
+        "bytes": pa.array([b"", b"\xff", None, b"a"] * 4),
+        "list": pa.array([[1, None], [], None, [2]] * 4),
+        "struct": pa.array([{"a": 'x"', "b": 1.5}, None, {"a": None, "b": None}, {"a": "", "b": 0.0}] * 4),
+        "nothing": pa.nulls(16),
+    }
+)
+
+
+@pytest.mark.parametrize("name", EVERY_KIND.column_names)
+def test_columns_are_written_like_their_values_one_by_one(name: str) -> None:
+    table = EVERY_KIND.select([name])
+    values = [value for batch in table.to_batches() for value in plain(batch.column(0))]
+    assert written(table, "csv") == "".join(f"{line}\n" for line in [name, *map(csv_field, values)])
+    assert written(table, "jsonl") == "".join(f'{{"{name}":{encode(value)}}}\n' for value in values)
+    assert json.loads(written(table, "json")) == [json.loads(line) for line in written(table, "jsonl").splitlines()]
+
+
+def test_batches_of_many_rows_are_written_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = {form: written(EVERY_KIND, form) for form in FORMATS}
+    monkeypatch.setattr("sparkfusion.cli.columns.ROWS_AT_ONCE", 1)
+    assert {form: written(EVERY_KIND, form) for form in FORMATS} == whole
 
 
 def test_json_is_one_array() -> None:
