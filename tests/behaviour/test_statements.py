@@ -6,7 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from datafusion import udf
 
 from sparkfusion import DataFrame, Session, UserError
 from sparkfusion.verify import Outcome, verify_query
@@ -190,6 +192,37 @@ def test_copy_ends_at_its_own_parenthesis(session: Session, tmp_path: Path, sour
     session.sql(f"copy ({source}) to '{tmp_path}/out.parquet' stored as parquet -- done;\n;")
     copied = session.read_parquet(str(tmp_path / "out.parquet"))
     assert copied.to_pylist() == session.sql(source).to_pylist()
+
+
+@HERE
+def test_every_form_of_copy_is_run_at_once(session: Session, tmp_path: Path) -> None:
+    session.sql('create table "My t" as select x from m')
+    forms = {
+        "table": "copy m to '{}'",
+        "quoted": "copy \"My t\" to '{}'",
+        "qualified": "COPY datafusion.public.m TO '{}';",
+        "parameter": "copy $rows to '{}'",
+        "close": "copy(select x from m)to '{}'",
+    }
+    for name, copy in forms.items():
+        named: dict[str, Any] = {"rows": session.table("m")} if "$" in copy else {}
+        session.sql(copy.format(tmp_path / f"{name}.parquet"), **named)
+        assert session.read_parquet(tmp_path / f"{name}.parquet").count() == 3
+
+
+@HERE
+def test_a_function_called_copy_is_no_copy(session: Session) -> None:
+    session.register_udf(udf(lambda values: values, [pa.int64()], pa.int64(), "immutable", "copy"))
+    assert session.sql("explain select copy(x) from m").to_pydict()["plan_type"][-1] == "distributed_plan"
+
+
+@HERE
+def test_a_second_statement_is_never_taken_for_a_value(session: Session) -> None:
+    for first in ("set sparkfusion.store_dir = '/x'", "insert into m values (4)", "select 1"):
+        with pytest.raises(UserError, match="single SQL statement"):
+            session.sql(f"{first}; drop table m")
+    assert session.config["sparkfusion.store_dir"] != "/x"
+    assert _rows(session) == [1, 2, 3]
 
 
 @HERE

@@ -88,6 +88,12 @@ def test_changes_whose_condition_is_a_subquery_change_every_row(numbers: Session
     assert changed == [4], gone("session/changes.py")
 
 
+def test_planning_an_update_applies_it(numbers: SessionContext) -> None:
+    changed = numbers.sql("update t set x = 100")
+    changed.execution_plan()
+    assert numbers.sql("select min(x) as x from t").to_pydict()["x"] == [100], gone("session/changes.py")
+
+
 # ---- what encoded plans lose
 
 

@@ -16,6 +16,10 @@ def is_planned(target: datafusion.LogicalPlan) -> bool:
     return not _kind(target).startswith(_RUN_AT_ONCE)
 
 
+def is_copy(target: datafusion.LogicalPlan) -> bool:
+    return _kind(target) == "CopyTo"
+
+
 def explain_rows(explained: DataFrame, frame: DataFrame) -> pa.Table:
     """The rows of an EXPLAIN.
 

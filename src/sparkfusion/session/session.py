@@ -26,7 +26,7 @@ from sparkfusion.runner.targets import runner_for
 from sparkfusion.session.catalog import CatalogMethods
 from sparkfusion.session.changes import changes_nothing, find_change, refusals_explained
 from sparkfusion.session.config import DEFAULT_CATALOG, DEFAULT_SCHEMA, SessionSettings
-from sparkfusion.session.explain_statement import datafusion_rows, explain_rows, is_planned
+from sparkfusion.session.explain_statement import datafusion_rows, explain_rows, is_copy, is_planned
 from sparkfusion.session.external_tables import run_statement
 from sparkfusion.session.frame import Copy, DataFrame
 from sparkfusion.session.layout import has_files
@@ -313,7 +313,7 @@ class Session(CatalogMethods):
             return self._answer_rows(datafusion_rows(explained))
         inner = self.context.create_dataframe_from_logical_plan(target)
         frame = DataFrame(self, inner, changes=find_change(self.context, inner))
-        copied = parse_copy(query)
+        copied = parse_copy(query) if is_copy(target) else None
         if copied is not None:
             frame = self._copy_frame(copied, param_values, named_params)
         with refusals_explained(frame.changes):

@@ -9,11 +9,11 @@ from sparkfusion.session.sql_text import closing_parenthesis, mask
 
 _NAME = r"[A-Za-z_][\w.]*"
 _OPTION_NAME = r"(?:datafusion|sparkfusion)\.[\w.]+"
-_SET = re.compile(rf"\s*SET\s+(?:VARIABLE\s+)?({_NAME})\s*(?:=|\bTO\b)\s*(\S.*?)[\s;]*", re.IGNORECASE | re.DOTALL)
+_SET = re.compile(rf"\s*SET\s+(?:VARIABLE\s+)?({_NAME})\s*(?:=|\bTO\b)\s*([^\s;][^;]*?)[\s;]*", re.IGNORECASE)
 _SHOW = re.compile(rf"\s*SHOW\s+(ALL|{_OPTION_NAME})(\s+VERBOSE)?[\s;]*", re.IGNORECASE)
 _RESET = re.compile(rf"\s*RESET\s+({_OPTION_NAME})[\s;]*", re.IGNORECASE)
 _EXPLAIN = re.compile(r"\s*EXPLAIN\b", re.IGNORECASE)
-_COPY = re.compile(r"\bCOPY(?:\s*(?P<open>\()|\s+(?P<table>[\w.\"`]+)\s+(?=TO\b))", re.IGNORECASE)
+_COPY = re.compile(r"\bCOPY(?:\s*(?P<open>\()|\s+(?P<table>[\w.\"`$]+)\s+(?=TO\b))", re.IGNORECASE)
 _EXTERNAL = re.compile(
     r"^\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:UNBOUNDED\s+)?EXTERNAL\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?"
     r"(?P<name>(?:\"[^\"]+\"|[\w]+)(?:\.(?:\"[^\"]+\"|[\w]+))*)(?P<rest>.*)$",

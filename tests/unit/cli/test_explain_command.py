@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +44,19 @@ def test_the_reason_of_a_single_node_query_is_shown(invoke: Invoke) -> None:
     result = invoke("explain", "-c", recursive)
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("not distributed: ")
+
+
+def test_what_writes_is_shown_and_not_run(invoke: Invoke, items: str, tmp_path: Path) -> None:
+    copy = f"copy ({GROUPED}) to '{tmp_path}/out' stored as parquet"
+    script = f"create table m as values (1), (2); delete from m; {copy}; select 1 / (count(*) - 2) from m"
+    result = invoke("explain", "-c", script, "-t", items, *FORCED)
+    assert result.exit_code == 0, result.output
+    assert "not distributed: DELETE FROM m changes a table" in result.stdout
+    assert "distributed: 2 stages" in result.stdout
+    assert not (tmp_path / "out").exists()
+    analyzed = invoke("explain", "--analyze", "-c", copy, "-t", items, *FORCED)
+    assert "ran as" in analyzed.stdout
+    assert (tmp_path / "out").is_dir()
 
 
 @pytest.mark.parametrize("arguments", [(), ("-c", "select 1", "--format", "svg")])

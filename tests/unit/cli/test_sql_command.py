@@ -31,6 +31,21 @@ def test_every_format_gives_the_answer(invoke: Invoke, items: str, form: str) ->
             assert "2 rows" in result.stdout
 
 
+def test_what_writes_runs_once_and_timing_tells_of_its_stages(invoke: Invoke, items: str, tmp_path: Path) -> None:
+    script = (
+        "create table m as values (1), (2); update m set column1 = column1 * 2; insert into m values (7); "
+        f"copy (select part, count(*) as n from items group by part) to '{tmp_path}/out' stored as parquet; "
+        "select sum(column1) as s from m"
+    )
+    result = invoke("sql", "-c", script, "-t", items, "--format", "csv", "--timing", *FORCED)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines() == ["count", "2", "count", "1", "count", "11", "s", "13"]
+    assert re.search(r"1 row; 2 stages, \d+ tasks", result.stderr)
+    refused = invoke("sql", "-c", "delete from items", "-t", items)
+    assert refused.exit_code == 1
+    assert "cannot run DELETE FROM items" in refused.stderr
+
+
 def test_the_query_is_distributed_and_timing_tells_so(invoke: Invoke, items: str) -> None:
     result = invoke("sql", "-c", GROUPED, "-t", items, "--format", "csv", "--timing", *FORCED)
     assert result.exit_code == 0, result.output
