@@ -1,13 +1,8 @@
 """Conditions of a plan in Spark's words. Spark may keep rows that DataFusion drops, but drops none that it keeps.
 
-What the two do not agree on, in comparisons of values of one type:
-
-| | DataFusion | Spark |
-|---|---|---|
-| -0.0 and 0.0 | the first is less | equal |
-| a NaN whose sign bit is set | less than every number | greater than every number |
-
-Both compare texts and binaries byte by byte, and take any two other NaNs for equal and greater than every number.
+In comparisons of values of one type the two disagree on one thing: a NaN whose sign bit is set, as 0.0 / 0.0 gives it
+on most machines. To DataFusion it is less than every number, to Spark greater. Both take other NaNs for equal and
+greater than every number, -0.0 for 0.0, and compare texts and binaries byte by byte.
 """
 
 from __future__ import annotations
@@ -43,7 +38,6 @@ _COMPARE: dict[Operator, Callable[[Column, Column], Column]] = {
     ">=": operator.ge,
 }
 _EPOCH = datetime(1970, 1, 1)
-_OR_EQUAL: dict[Operator, Operator] = {"<": "<=", ">": ">="}
 
 
 def spark_filter(condition: Condition, columns: Sequence[Column]) -> Column:
@@ -83,10 +77,8 @@ def _joined(join: Callable[[Column, Column], Column], parts: Sequence[Column]) -
 def _compare_floats(column: Column, comparison: Operator, constant: Constant) -> Column:
     """Only where it stands by itself or under AND and OR: the opposite of too many rows is too few."""
     value = float(constant.value)
-    if math.isnan(value) or (value == 0 and comparison == "!="):
+    if math.isnan(value):
         return F.lit(True)
-    if value == 0:
-        comparison = _OR_EQUAL.get(comparison, comparison)
     found = _COMPARE[comparison](column, F.lit(value))
     return found | F.isnan(column) if comparison in ("<", "<=") else found
 
