@@ -94,6 +94,10 @@ class PlanTooLargeError(ResourceError):
     """A plan is over `sparkfusion.max_plan_bytes`."""
 
 
+class PlanTooDeepError(ResourceError):
+    """A plan is nested so deep that decoding it could overflow a stack."""
+
+
 class StoreFullError(ResourceError):
     """No room left for frames."""
 

@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyarrow import flight
 
+from sparkfusion.errors import PlanTooDeepError
 from sparkfusion.ids import TaskKey
 from sparkfusion.transport.base import Access, TaskEnds
 from sparkfusion.transport.codec import pack_order
@@ -23,6 +25,7 @@ from sparkfusion.worker.cancel import CancelToken
 from tests.transport.plans import order_of_sql
 from tests.worker_processes import IDLE, TOKEN, WorkerProcess
 
+ONE_ROW = {"t": pa.table({"x": [1]})}
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
@@ -196,3 +199,16 @@ def test_a_pickle_in_the_place_of_a_plan_is_not_run(worker: WorkerProcess, tmp_p
     lease.close()
     channel.close()
     assert not (tmp_path / "touched").exists()
+
+
+def test_a_plan_that_would_overflow_the_stack_is_refused(worker: WorkerProcess) -> None:
+    """A chain of operators is written flat, and decoded to a tree as deep as it is long."""
+    chained = order_of_sql(f"select sum(x{' + x' * 250}) from t", TaskKey("q3", 1, 0), worker.address, tables=ONE_ROW)
+    deep = order_of_sql(f"select sum(x{' + x' * 600}) from t", TaskKey("q3", 1, 0), worker.address, tables=ONE_ROW)
+    channel = worker.channel(Access(TOKEN))
+    lease = channel.hold("q3", "s" * 24, 5.0, lambda error: None)
+    assert channel.run(chained, TaskEnds(lambda batch: None), CancelToken()).rows == 1
+    with pytest.raises(PlanTooDeepError, match="too deep"):
+        channel.run(deep, TaskEnds(lambda batch: None), CancelToken())
+    lease.close()
+    channel.close()

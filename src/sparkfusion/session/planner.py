@@ -15,7 +15,7 @@ from datafusion import SessionContext
 from datafusion.plan import ExecutionPlan
 
 from sparkfusion import config
-from sparkfusion.errors import PlanTooLargeError, SparkfusionError, UserError, classify, first_words
+from sparkfusion.errors import PlanTooDeepError, PlanTooLargeError, SparkfusionError, UserError, classify, first_words
 from sparkfusion.feed.declare import FeedDeclaration
 from sparkfusion.plan.distribute import ISOLATION_OPTIONS, distribute
 from sparkfusion.plan.feeds import FeedScan
@@ -27,6 +27,7 @@ from sparkfusion.plan.stage import Distribution, StageGraph, Why
 from sparkfusion.plan.table_reads import tables_read
 from sparkfusion.plan.wire import PlanNode, decode, kind, walk
 from sparkfusion.plan.wire.build import union
+from sparkfusion.plan.wire.depth import check_depth
 from sparkfusion.session.config import SessionSettings
 from sparkfusion.session.feeds import FeedTables
 from sparkfusion.session.host_tables import HostTables
@@ -114,7 +115,8 @@ class Planner:
             attempt = _Attempt(self._settings.ours, self._settings.datafusion_options(), with_rows=with_rows)
             try:
                 graph = self._distribute(frame, attempt)
-            except NotDistributableError as refusal:
+            except (NotDistributableError, PlanTooDeepError) as error:
+                refusal = error if isinstance(error, NotDistributableError) else NotDistributableError(error.message)
                 self._refuse_placeholders(frame, str(refusal))
                 distribution = Distribution(reason=str(refusal), why=self._why(refusal, frame))
             else:
@@ -221,7 +223,9 @@ class Planner:
             raise classify(error) from error
 
     def _encode(self, physical: _Physical, attempt: _Attempt) -> PlanNode:
-        attempt.encoded = _encoded(physical.plan, physical.context)
+        encoded = _encoded(physical.plan, physical.context)
+        check_depth(encoded)
+        attempt.encoded = encoded
         if attempt.options.get(_TIME_ZONE) and b"to_timestamp" in attempt.encoded:
             raise NotDistributableError("to_timestamp loses the session's time zone in the wire format")
         root = decode(attempt.encoded)
@@ -362,6 +366,8 @@ def _too_small(scanned: int, upper: int) -> str:
 
 
 def _check_plan_size(graph: StageGraph, limit: int, tables: list[str]) -> None:
+    for stage in graph.stages:
+        check_depth(stage.plan)  # rules add nodes
     largest = max(len(stage.plan) for stage in graph.stages)
     if largest > limit:
         raise PlanTooLargeError(

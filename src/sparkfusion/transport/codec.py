@@ -30,6 +30,7 @@ _ERRORS: dict[str, type[SparkfusionError]] = {
         errors.UnavailableError,
         errors.InternalError,
         errors.PlanTooLargeError,
+        errors.PlanTooDeepError,
         errors.StoreFullError,
         errors.WireFormatError,
         errors.QueryCancelledError,

@@ -20,6 +20,7 @@ from sparkfusion.feed.units import FileUnit
 from sparkfusion.plan.feeds import is_fed
 from sparkfusion.plan.sources import placeholder_of
 from sparkfusion.plan.wire import PlanNode, decode, file_scan_conf, walk
+from sparkfusion.plan.wire.depth import check_depth
 from sparkfusion.plan.wire.survey import UnknownPlanError, functions_in
 from sparkfusion.transport.base import TaskOrder
 from sparkfusion.transport.message import ProtocolError
@@ -105,6 +106,7 @@ class Guard:
     def _looked_at(self, plan: bytes) -> PlanNode:
         """The plan, after every field of it was found in the format. What it does not know, it does not let pass."""
         try:
+            check_depth(plan)
             functions = functions_in(plan)
             root = decode(plan)
         except (UnknownPlanError, WireFormatError) as error:

@@ -21,6 +21,7 @@ from sparkfusion.feed.feed import WorkUnitFeed
 from sparkfusion.feed.units import WorkUnit
 from sparkfusion.plan.feeds import UnitFile, bind_feed, row_limit, scans_arrow
 from sparkfusion.plan.sources import bind_encoded
+from sparkfusion.plan.wire.depth import check_depth
 from sparkfusion.worker import loops
 from sparkfusion.worker.arrow_streams import arrow_chunks
 from sparkfusion.worker.blame import is_about_files, name_files, name_table
@@ -161,6 +162,7 @@ class _Run:
 
     def _execute(self, encoded: bytes, sink: Sink) -> None:
         try:
+            check_depth(encoded)
             plan = ExecutionPlan.from_bytes(self._context, encoded)
             self.rows += loops.run(_drain_all(self._context, plan, self._spec.outputs, sink, self._cancel))
         except (asyncio.CancelledError, ChannelClosedError):

@@ -1,0 +1,42 @@
+"""How deep a plan is, measured on its bytes: whoever decodes it, runs it or drops it does so recursively.
+
+Two things end a process or a query. Decoders of protobuf stop at 100 messages inside each other, with an error. And a
+chain like `a + b + c + …` is written flat, but decoded to a tree as deep as the chain is long, which overflows a
+thread's stack: measured with DataFusion 55 at 1,000 to 2,000 levels on DataFusion's own threads (2 MiB each).
+"""
+
+from __future__ import annotations
+
+from sparkfusion.errors import PlanTooDeepError
+from sparkfusion.plan.wire.fields import BYTES, raw_fields
+from sparkfusion.plan.wire.format import BINARY, FORMAT, MANY, OPERANDS, PLAN
+
+MOST_NESTED = 98
+"""Messages inside each other; a node is two of them, and so is an expression."""
+MOST_LEVELS = 300
+"""The same with every link of a chain counted."""
+_LEAST_BYTES = 2  # of a message inside another one
+
+
+def check_depth(plan: bytes) -> None:
+    """Raise `PlanTooDeepError` if it is not safe to decode a plan. Iterative; looks only into what can be too deep."""
+    waiting = [(PLAN, 0, len(plan), 1, 1)]
+    while waiting:
+        message, start, end, nested, levels = waiting.pop()
+        if nested > MOST_NESTED or levels > MOST_LEVELS:
+            raise PlanTooDeepError(
+                f"the plan is nested too deep: over {MOST_NESTED} messages, or {MOST_LEVELS} levels of expressions",
+                hint="split long chains of operators, or nested queries, into steps that are stored",
+            )
+        if (end - start) // _LEAST_BYTES <= min(MOST_NESTED - nested, MOST_LEVELS - levels):
+            continue  # so few bytes cannot hold that much
+        known = FORMAT[message]
+        inner = [
+            (known[number].removesuffix(MANY), number, begin, stop)
+            for number, wire, begin, stop in raw_fields(plan, start, end)
+            if wire == BYTES and number in known
+        ]
+        chain = sum(number == OPERANDS for _, number, _, _ in inner) if message == BINARY else 0
+        waiting += [
+            (kind, begin, stop, nested + 1, levels + max(1, chain)) for kind, _, begin, stop in inner if kind in FORMAT
+        ]
