@@ -112,6 +112,12 @@ def test_explain_analyze_makes_the_change_once(session: Session, statement: str)
     assert _rows(session) == CHANGES[statement]
 
 
+def test_explain_of_a_change_with_a_correlated_subquery(session: Session) -> None:
+    shown = session.sql("explain delete from m where x = (select max(n.x) from m as n where n.x < m.x)")
+    assert shown.to_pydict()["plan"][-1].startswith("not distributed: DELETE FROM m")
+    assert _rows(session) == [1, 2, 3]
+
+
 def test_explain_of_a_copy_shows_its_stages_and_writes_nothing(session: Session, tmp_path: Path) -> None:
     copy = f"copy (select k, count(*) as n from t group by k) to '{tmp_path}/out' stored as parquet"
     shown = session.sql(f"explain {copy}").to_pydict()["plan"]

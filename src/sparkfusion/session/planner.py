@@ -153,7 +153,7 @@ class Planner:
         upper = int(attempt.options[_TARGET]) or config.available_cores()
         attempt.slots = max(2, upper)
         try:
-            root = self._choose(logical, attempt, upper)
+            root = self._choose(frame, attempt, upper)
         except SparkfusionError as error:
             error.hint = error.hint or (f"the query reads {', '.join(tables)}" if tables else None)
             raise
@@ -175,9 +175,15 @@ class Planner:
         attempt.cut_seconds = time.perf_counter() - started
         return graph
 
-    def _choose(self, logical: datafusion.LogicalPlan, attempt: _Attempt, upper: int) -> PlanNode:
+    def _choose(self, frame: datafusion.DataFrame, attempt: _Attempt, upper: int) -> PlanNode:
         """The query's plan, for as many partitions as it is worth."""
-        physical = self._physical(logical, attempt, upper)
+        logical = frame.logical_plan()
+        try:
+            physical = self._physical(logical, attempt, upper)
+        except SparkfusionError as error:
+            if _single_node_plans(frame):
+                raise NotDistributableError(_why_not_planned(error)) from error
+            raise
         held, others = survey(physical.plan)
         if held <= attempt.settings.integer("memory_table_bytes"):
             root, held = self._encode(physical, attempt), 0
@@ -218,8 +224,6 @@ class Planner:
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # native code panics with a BaseException
-            if _SUBQUERY_LEFT in str(error):
-                raise NotDistributableError(_NO_JOIN) from error
             raise classify(error) from error
 
     def _encode(self, physical: _Physical, attempt: _Attempt) -> PlanNode:
@@ -348,6 +352,21 @@ def _leaf_bytes(leaf: ExecutionPlan, context: SessionContext) -> int:
         return scan_bytes(decode(_encoded(leaf, context)))
     except NotDistributableError:
         return 0 if leaf.display().startswith(_SMALL_LEAVES) else _ANY_SIZE
+
+
+def _single_node_plans(frame: datafusion.DataFrame) -> bool:
+    """Whether DataFusion can plan a query as the session has it, without the options that make it safe to isolate."""
+    try:
+        frame.execution_plan()
+    except Exception:
+        return False
+    return True
+
+
+def _why_not_planned(error: SparkfusionError) -> str:
+    if _SUBQUERY_LEFT in error.message:
+        return _NO_JOIN
+    return f"DataFusion cannot plan it for tasks: {first_words(error)}"
 
 
 def _why_not_encoded(error: Exception) -> str:
