@@ -5,13 +5,15 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WIRE := src/sparkfusion/plan/wire
 FUZZ_CASES ?= 3000
+RUNS ?= 20
+MINUTES ?= 15
 SCALE ?= 1
 ROUNDS ?= 2
 WARM_UP ?= each
 GIGABYTES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check unit format fuzz bench bench-spark bench-feed bench-transport demo wire clean
+.PHONY: help setup test check unit format fuzz stress-exit bench bench-spark bench-feed bench-transport demo wire clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | awk -F '\t' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -41,6 +43,9 @@ format: setup ## format the code and fix what can be fixed
 
 fuzz: setup ## long run of random queries against single-node DataFusion (FUZZ_CASES=3000)
 	$(BIN)/python -m pytest tests/differential/test_random_sql.py --fuzz-cases $(FUZZ_CASES) --timeout 14400
+
+stress-exit: setup ## programs that end in every way, many at once: each with its own exit status (RUNS=20, MINUTES=15)
+	$(BIN)/python -m tests.exits.stress --runs $(RUNS) --minutes $(MINUTES)
 
 bench: setup ## TPC-H timings
 	$(BIN)/python -m benchmarks.tpch

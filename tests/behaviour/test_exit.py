@@ -1,69 +1,45 @@
-"""Short programs end as they should: native threads have left Python before the interpreter goes."""
+"""A program ends with its own exit status, whatever its queries are doing then."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-PROGRAM = """
-import sparkfusion
-session = sparkfusion.connect()
-print(session.sql("select 1 as one").to_pylist())
-"""
-RUNS = 12
+from tests.exits.cases import CASES, write_table
+
+ROOT = Path(__file__).parents[2]
 
 
-def test_short_programs_do_not_crash_at_exit() -> None:
-    """Without the wait at exit, about one in five did, on a busy machine."""
-    running = [
-        subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for _ in range(RUNS)
-    ]
-    ended = [(process.communicate(timeout=100), process.returncode) for process in running]
-    assert [(out, code) for (out, _), code in ended] == [("[{'one': 1}]\n", 0)] * RUNS, [err for (_, err), _ in ended]
-
-
-WITH_FUNCTION = """
-import sys, time
-from pathlib import Path
-import pyarrow as pa
-import pyarrow.parquet as pq
-import sparkfusion
-from datafusion import udf
-
-place = Path(sys.argv[1])
-for part in range(2):
-    pq.write_table(pa.table({"x": range(100_000)}), place / f"{part}.parquet")
-
-def slow(values, called=str(place / "called")):
-    open(called, "a").close()
-    time.sleep(0.02)
-    return values
-
-settings = {"sparkfusion.bytes_per_partition": 1, "datafusion.execution.batch_size": 100}
-session = sparkfusion.connect(config=settings)
-session.register_parquet("t", str(place))
-session.register_udf(udf(slow, [pa.int64()], pa.int64(), "immutable", "slow"))
-query = session.sql("select sum(slow(x)) from t").stream()
-while not (place / "called").exists():
-    time.sleep(0.01)
-if sys.argv[2] == "cancelled":
-    query.close()
-print("leaves")
-"""
-
-
-@pytest.mark.parametrize("how", ["cancelled", "running"])
-def test_a_program_may_end_while_a_function_of_a_query_runs(tmp_path: Path, how: str) -> None:
-    """Without a word to the function, DataFusion goes on calling it while the interpreter goes, and that aborts."""
+def test_programs_end_with_their_own_status() -> None:
+    """Every way to end, many programs at once. Native threads that were inside of Python made some of them crash, or
+    end with 0."""
     ended = subprocess.run(
-        [sys.executable, "-c", WITH_FUNCTION, str(tmp_path), how],
+        [sys.executable, "-m", "tests.exits.stress", "--runs", "1", "--at-once", "12"],
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.stdout.count(": right") == len(CASES)
+
+
+@pytest.mark.parametrize("name", ["failing task", "command: user error"])
+def test_failing_programs_fail(name: str, tmp_path: Path) -> None:
+    """In an interpreter of their own, from its start."""
+    case = next(case for case in CASES if case.name == name)
+    write_table(tmp_path / "t")
+    ended = subprocess.run(
+        [sys.executable, "-c", case.program(), str(tmp_path / "t"), str(tmp_path / "started")],
         capture_output=True,
         text=True,
         timeout=100,
         check=False,
     )
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "leaves\n", "")
+    assert case.judge(ended.returncode, ended.stderr) is None, ended.stderr

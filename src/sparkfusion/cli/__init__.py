@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import sys
 
+from sparkfusion.cli.ending import CANCELLED, Ending
+
 
 def main() -> int:
-    """Entry point of the `sparkfusion` script; returns its exit code."""
+    """Entry point of the `sparkfusion` script; returns its exit code, with which the process then ends."""
+    ending = Ending()
+    try:
+        ending.status = _run()
+    except KeyboardInterrupt:
+        ending.status = CANCELLED
+    return ending.status
+
+
+def _run() -> int:
     try:
         import click  # noqa: F401
         import rich  # noqa: F401

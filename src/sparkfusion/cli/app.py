@@ -23,10 +23,10 @@ from sparkfusion.cli.commands.explain import explain
 from sparkfusion.cli.commands.sql import sql
 from sparkfusion.cli.commands.verify import verify
 from sparkfusion.cli.commands.worker import worker
+from sparkfusion.cli.ending import CANCELLED
 from sparkfusion.errors import InternalError, QueryCancelledError, SparkfusionError, classify
 
 FAILED = 1
-CANCELLED = 130
 
 
 class Application(click.Group):
@@ -69,12 +69,16 @@ app.add_command(worker)
 def run() -> int:
     """Run the command line of this process and give its exit code."""
     try:
-        app.main(prog_name="sparkfusion")
+        code = app.main(prog_name="sparkfusion", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("sparkfusion: cancelled", err=True)
+        return CANCELLED
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else FAILED
-    except KeyboardInterrupt:
-        return CANCELLED
-    return 0
+    return code if isinstance(code, int) else 0
 
 
 def _is_cancellation(error: BaseException) -> bool:

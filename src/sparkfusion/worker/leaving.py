@@ -1,47 +1,116 @@
-"""The end of the process: native threads have to leave Python before the interpreter goes, or it crashes."""
+"""The end of the process: native threads are out of Python before the interpreter goes.
+
+DataFusion's threads call Python, to hand over a frame and to run a function of the user's. One that waits to come in
+when the interpreter goes waits for ever, which is harmless. One that is inside is ended by Python 3.13 and earlier in a
+way that Rust answers with an abort. Nothing here touches such a thread: it is waited for.
+"""
 
 from __future__ import annotations
 
-import ctypes
+import contextlib
 import sys
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
-_SETTLE_SECONDS = 0.2
-_TURN_SECONDS = 0.05
-_PATIENCE_SECONDS = 5.0
+import pyarrow as pa
 
-
-def settle() -> None:
-    """Wait a moment, when nothing of ours runs.
-
-    DataFusion answers a frame from a thread of its own, which still holds the interpreter for a moment after the
-    answer is here. If the process ends in that moment it crashes: 1 in 5 short programs that use DataFusion's
-    asynchronous streams did, none of 40 that waited a tenth of a second, one of some hundred of those on a busy
-    machine. There is nothing to wait on.
-    """
-    time.sleep(_SETTLE_SECONDS)
+_PATIENCE_SECONDS = 10.0
+_TURN_SECONDS = 0.002
+_HOLD_SECONDS = 20.0
+_GATHER_SECONDS = 0.5
 
 
-def stop_functions() -> None:
-    """End functions of the user's that DataFusion calls from its threads, for queries that nobody waits for.
+def wait_for_native_threads(is_quiet: Callable[[], bool], known: frozenset[int]) -> bool:
+    """Wait until native threads are out of Python, and keep them out. On the main thread, when the process ends.
 
-    DataFusion notices a cancel between some hundred batches only, and calls a function for each of them. Here the
-    function is made to raise `SystemExit`, which ends the query, until a while passes without a call.
+    A function of the user's that is being called ends that call; the next one fails, and with it the query. If it
+    takes longer than ten seconds, or the user presses Ctrl-C, the answer is False and the process ends all the same.
+
+    Args:
+        is_quiet: whether DataFusion owes no more frames.
+        known: native threads that have nothing to do with us.
     """
     deadline = time.monotonic() + _PATIENCE_SECONDS
-    quiet_since = time.monotonic()
-    while time.monotonic() < deadline and time.monotonic() - quiet_since < _SETTLE_SECONDS:
-        for thread in _native_threads_in_python():
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(SystemExit))
-            quiet_since = time.monotonic()
-        time.sleep(_TURN_SECONDS)
+    _flush()
+    with contextlib.suppress(KeyboardInterrupt):
+        while not _hold_if(lambda: is_quiet() and native_threads() <= known):
+            _refuse_calls()
+            if time.monotonic() > deadline:
+                break
+            time.sleep(_TURN_SECONDS)
+        else:
+            return True
+    _hold_all()
+    return False
 
 
-def _native_threads_in_python() -> set[int]:
-    """Threads that Python did not start, and that run a function of Python's at this moment.
+def _hold_if(is_quiet: Callable[[], bool]) -> bool:
+    """Let no other thread in from now on, if it is quiet: one that wants in asks for it only after so many seconds.
 
-    At the end of the process the main thread, which is asking, is not among those that Python knows.
+    The order is what matters. A thread that began to wait before has the shorter time still, and is seen.
     """
-    ours = {thread.ident for thread in threading.enumerate()} | {threading.get_ident(), threading.main_thread().ident}
-    return {thread for thread in sys._current_frames() if thread not in ours}
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_HOLD_SECONDS)
+    if is_quiet():
+        return True
+    sys.setswitchinterval(before)
+    return False
+
+
+def _hold_all() -> None:
+    """Let threads that will not leave come to wait for the interpreter, and there they stay.
+
+    Who waits already has the shorter time still and gets one turn. Then nobody does for as long as a function that
+    wakes now and then is away; one that is away for longer will hardly come back in the moments that are left.
+    """
+    sys.setswitchinterval(_HOLD_SECONDS)
+    time.sleep(_TURN_SECONDS)
+    until = time.monotonic() + _GATHER_SECONDS
+    while time.monotonic() < until:
+        pass
+
+
+def native_threads() -> frozenset[int]:
+    """Threads that Python did not start, and that are inside of it or about to come in.
+
+    `_current_exceptions` has every thread that the interpreter knows, also those that run no Python code at this
+    moment. A native thread that asks for its `threading.current_thread()` gets a dummy, which stays after it has left.
+    """
+    return frozenset(sys._current_exceptions()) - _python_threads()
+
+
+def _python_threads() -> set[int | None]:
+    """Those that Python started, and the main one, which it does not count any more when the process ends."""
+    started = {each.ident for each in threading.enumerate() if not isinstance(each, threading._DummyThread)}
+    return started | {threading.main_thread().ident}
+
+
+def _refuse_calls() -> None:
+    """Let calls of Python functions fail that DataFusion has not begun yet.
+
+    It notices a cancel once in some hundred batches, and would call the function for each. The arguments of a call are
+    made by `pyarrow.array`, on DataFusion's own thread.
+    """
+    if isinstance(pa.array, _Refusal):
+        return
+    pa.array = _Refusal(pa.array)
+
+
+@dataclass(frozen=True)
+class _Refusal:
+    array: Callable[..., Any]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if threading.get_ident() not in _python_threads():
+            raise RuntimeError("the program is ending")
+        return self.array(*args, **kwargs)
+
+
+def _flush() -> None:
+    """Write what is to be written: the main thread lets others in when it writes."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()

@@ -10,29 +10,62 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from sparkfusion.worker.leaving import settle, stop_functions
+from sparkfusion.worker.leaving import native_threads, wait_for_native_threads
 
 T = TypeVar("T")
+
+
+class _Frame(asyncio.Future[Any]):
+    """A frame that DataFusion owes. When it has one, its thread asks first whether anybody still wants it."""
+
+    def __init__(self, loop: _Loop) -> None:
+        super().__init__(loop=loop)
+        self._waiter = threading.get_ident()
+        self._owed = loop.owed
+        self._owed.add(self)
+
+    def cancelled(self) -> bool:
+        if threading.get_ident() != self._waiter:
+            self._owed.discard(self)
+        return super().cancelled()
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """A loop that knows which frames are owed, cancelled ones too."""
+
+    def __init__(self, owed: set[asyncio.Future[Any]]) -> None:
+        super().__init__()
+        self.owed = owed
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return _Frame(self)
 
 
 class _Loops:
     """The loops of this process. Any thread."""
 
     def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
         self._lock = threading.Lock()
-        self._free: list[asyncio.AbstractEventLoop] = []
-        self._busy: set[asyncio.AbstractEventLoop] = set()
-        self._left_work = False
+        self._free: list[_Loop] = []
+        self._busy: set[_Loop] = set()
+        self._owed: set[asyncio.Future[Any]] = set()
+        self._strangers: frozenset[int] | None = None
+        self._leaving = False
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         with self._lock:
-            loop = self._free.pop() if self._free else asyncio.new_event_loop()
+            if self._leaving:
+                work.close()
+                raise asyncio.CancelledError
+            if self._strangers is None:
+                self._strangers = native_threads()
+            loop = self._free.pop() if self._free else _Loop(self._owed)
             self._busy.add(loop)
         try:
             return loop.run_until_complete(work)
-        except BaseException:
-            self._left_work = True
-            raise
         finally:
             _cancel_rest(loop)
             with self._lock:
@@ -41,13 +74,22 @@ class _Loops:
                     self._free.append(loop)
 
     def close(self) -> None:
-        """At the end of the process."""
-        if self._left_work or self._busy:
-            stop_functions()
-        if self._free:
-            settle()
+        """At the end of the process: stop what runs, and wait for DataFusion to be done with us."""
+        if self._strangers is None:
+            return  # nothing was ever run
+        with self._lock:
+            self._leaving = True
+            for loop in self._busy:
+                loop.call_soon_threadsafe(_cancel_tasks, loop)
+        if not wait_for_native_threads(self._is_quiet, self._strangers):
+            self._keep_open()
+            return
         for loop in self._free:
             loop.close()
+        wait_for_native_threads(self._is_quiet, self._strangers)  # closing lets others in
+
+    def _is_quiet(self) -> bool:
+        return not self._busy and not self._owed
 
     def leave_to_parent(self) -> None:
         """In a forked child: begin anew, and never close what was inherited.
@@ -55,12 +97,13 @@ class _Loops:
         The child's loops wait on the same kernel object as the parent's. Closing one, which its collection does too,
         takes the parent's wake-up away, and the parent's next query would wait for ever.
         """
+        self._keep_open()
+        self._begin()
+
+    def _keep_open(self) -> None:
+        """Let the loops never be collected, which closes them."""
         for loop in [*self._free, *self._busy]:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(loop))
-        self._lock = threading.Lock()
-        self._free = []
-        self._busy = set()
-        self._left_work = False
 
 
 _loops = _Loops()
@@ -69,7 +112,7 @@ os.register_at_fork(after_in_child=_loops.leave_to_parent)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end on this thread.
+    """Run a coroutine to its end on this thread. Once the process is ending it is cancelled instead.
 
     Unlike `asyncio.run` it keeps the loop for the next call: a cancelled frame of DataFusion may be answered after the
     work has ended, and would print an error if its loop were closed.
@@ -77,9 +120,13 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     return _loops.run(work)
 
 
-def _cancel_rest(loop: asyncio.AbstractEventLoop) -> None:
+def _cancel_tasks(loop: asyncio.AbstractEventLoop) -> set[asyncio.Task[Any]]:
     rest = asyncio.all_tasks(loop)
     for task in rest:
         task.cancel()
-    if rest:
+    return rest
+
+
+def _cancel_rest(loop: asyncio.AbstractEventLoop) -> None:
+    if rest := _cancel_tasks(loop):
         loop.run_until_complete(asyncio.gather(*rest, return_exceptions=True))

@@ -163,8 +163,8 @@ class _Run:
     def _execute(self, encoded: bytes, sink: Sink) -> None:
         try:
             check_depth(encoded)
-            plan = ExecutionPlan.from_bytes(self._context, encoded)
-            self.rows += loops.run(_drain_all(self._context, plan, self._spec.outputs, sink, self._cancel))
+            plan, rows = loops.run(_run_plan(self._context, encoded, self._spec.outputs, sink, self._cancel))
+            self.rows += rows
         except (asyncio.CancelledError, ChannelClosedError):
             raise
         except Exception as error:
@@ -203,15 +203,17 @@ def _bound(spec: TaskSpec) -> bytes:
     return bind_encoded(spec.plan, lambda exchange, group: files[exchange, group])
 
 
-async def _drain_all(
-    context: SessionContext, plan: ExecutionPlan, outputs: int, sink: Sink, cancel: CancelToken
-) -> int:
-    """Drain every output partition concurrently; a shuffle's repartition would otherwise buffer the others."""
+async def _run_plan(
+    context: SessionContext, encoded: bytes, outputs: int, sink: Sink, cancel: CancelToken
+) -> tuple[ExecutionPlan, int]:
+    """Decode the plan and drain every output partition concurrently; a shuffle's repartition would otherwise buffer
+    the others."""
     loop = asyncio.get_running_loop()
+    plan = ExecutionPlan.from_bytes(context, encoded)
     work = asyncio.gather(*(_drain(context, plan, partition, sink) for partition in range(outputs)))
     cancel.watch(lambda: loop.call_soon_threadsafe(work.cancel))
     try:
-        return sum(await work)
+        return plan, sum(await work)
     finally:
         cancel.watch(None)
 

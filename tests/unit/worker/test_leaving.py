@@ -1,0 +1,57 @@
+"""Native threads at the end of the process: who is inside of Python, and how they are kept out."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import pyarrow as pa
+from datafusion import SessionContext, udf
+
+from sparkfusion.worker.leaving import native_threads
+
+
+def test_native_threads_are_those_that_python_did_not_start() -> None:
+    seen: list[tuple[int, frozenset[int]]] = []
+
+    def look(values: pa.Array) -> pa.Array:
+        threading.current_thread()  # has a dummy made, which stays
+        seen.append((threading.get_ident(), native_threads()))
+        return values
+
+    context = SessionContext()
+    context.register_udf(udf(look, [pa.int64()], pa.int64(), "volatile", "look"))
+    before = native_threads()
+    context.sql("select look(value) from range(3)").collect()
+    assert [ident in inside for ident, inside in seen] == [True]
+    assert threading.get_ident() not in seen[0][1]
+    assert native_threads() <= before
+
+
+ENDLESS = """
+import sys, threading, time
+import pyarrow as pa
+import sparkfusion
+import sparkfusion.worker.leaving as leaving
+from datafusion import udf
+
+leaving._PATIENCE_SECONDS = 0.3
+called = threading.Event()
+
+def endless(values, called=called):
+    called.set()
+    while True:
+        time.sleep(0.01)
+
+session = sparkfusion.connect()
+session.register_udf(udf(endless, [pa.int64()], pa.int64(), "volatile", "endless"))
+query = session.sql("select endless(value) from range(3)").stream()
+called.wait()
+sys.exit(3)
+"""
+
+
+def test_a_function_that_never_returns_does_not_hold_the_program() -> None:
+    ended = subprocess.run([sys.executable, "-c", ENDLESS], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (3, "")
