@@ -95,7 +95,10 @@ import sys
 from sparkfusion.cli import main
 place, started = sys.argv[1:3]
 sys.argv = ["sparkfusion", *(each.replace("PLACE", place) for each in ARGUMENTS)]
-open(started, "w").close()
+
+import sparkfusion.cli.app as app
+run = app.run
+app.run = lambda: (open(started, "w").close(), run())[1]
 sys.exit(main())
 """
 

@@ -20,6 +20,7 @@ from sparkfusion.runner.drive import HostedTask, QueryDriver, start_driver_threa
 from sparkfusion.runner.feeds import JobFeeds
 from sparkfusion.runner.machine import HEAD, Policy
 from sparkfusion.runner.pool import TaskPool
+from sparkfusion.worker import open_work
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.limits import memory_share, spill_directory
 from sparkfusion.worker.run_task import run_task
@@ -49,6 +50,7 @@ class DrivenJob(ABC):
     def begin(self) -> None:
         """Start the query. Called once, when the runner's part is ready."""
         self._feeds.book.start()
+        open_work.add(self)
         self._thread = start_driver_thread(self._driver, self, f"sparkfusion-{self._job.query}-driver")
 
     # ---- the reader's side
@@ -62,9 +64,15 @@ class DrivenJob(ABC):
     def cancel(self, reason: str = "the query was cancelled") -> None:
         self._driver.cancel(reason)
 
-    def close(self) -> None:
+    def stop(self) -> None:
         self._channel.close()
         self._driver.cancel("the reader closed the query")
+
+    def is_running(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def close(self) -> None:
+        self.stop()
         # a forgotten stream is collected on any thread, the driver's own too
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(PATIENCE_SECONDS)

@@ -13,7 +13,7 @@ from sparkfusion.config import Settings
 from sparkfusion.errors import QueryCancelledError, classify
 from sparkfusion.exchange.channel import Channel, ChannelClosedError
 from sparkfusion.feed.dispatch import FeedStats
-from sparkfusion.worker import loops
+from sparkfusion.worker import loops, open_work
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.limits import memory_share, spill_directory
 from sparkfusion.worker.run_task import PrepareContext
@@ -47,6 +47,7 @@ class SingleNodeJob:
         self._channel = Channel(_CAPACITY)
         self._token = CancelToken()
         self._thread = threading.Thread(target=self._run, args=(frame,), name="sparkfusion-single-node", daemon=True)
+        open_work.add(self)
         self._thread.start()
 
     def next_frame(self) -> pa.RecordBatch | None:
@@ -59,9 +60,15 @@ class SingleNodeJob:
         self._channel.finish(QueryCancelledError(reason))
         self._token.cancel()
 
-    def close(self) -> None:
+    def stop(self) -> None:
         self._channel.close()
         self._token.cancel()
+
+    def is_running(self) -> bool:
+        return self._thread.is_alive()
+
+    def close(self) -> None:
+        self.stop()
         self._thread.join(_PATIENCE_SECONDS)
 
     def reports(self) -> list[TaskReport]:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from sparkfusion.worker import open_work
 from sparkfusion.worker.leaving import native_threads, wait_for_native_threads
 
 T = TypeVar("T")
@@ -81,6 +82,7 @@ class _Loops:
             self._leaving = True
             for loop in self._busy:
                 loop.call_soon_threadsafe(_cancel_tasks, loop)
+        open_work.stop()
         if not wait_for_native_threads(self._is_quiet, self._strangers):
             self._keep_open()
             return
@@ -89,7 +91,7 @@ class _Loops:
         wait_for_native_threads(self._is_quiet, self._strangers)  # closing lets others in
 
     def _is_quiet(self) -> bool:
-        return not self._busy and not self._owed
+        return not self._busy and not self._owed and not open_work.is_running()
 
     def leave_to_parent(self) -> None:
         """In a forked child: begin anew, and never close what was inherited.
