@@ -13,6 +13,7 @@ def main() -> int:
     try:
         ending.status = _run()
     except KeyboardInterrupt:
+        print("sparkfusion: cancelled", file=sys.stderr)
         ending.status = CANCELLED
     return ending.status
 

@@ -18,31 +18,31 @@ from typing import Any
 import pyarrow as pa
 
 _PATIENCE_SECONDS = 10.0
-_FRAME_PATIENCE_SECONDS = 1.0
 _TURN_SECONDS = 0.002
 _HOLD_SECONDS = 20.0
 _GATHER_SECONDS = 0.2
 
 
-def wait_for_native_threads(is_quiet: Callable[[], bool], known: frozenset[int]) -> bool:
+def wait_for_native_threads(patience: Callable[[], float], known: frozenset[int]) -> bool:
     """Wait until native threads are out of Python, and keep them out. On the main thread, when the process ends.
 
     A function of the user's that is being called ends that call; the next one fails, and with it the query. If it
     takes longer than ten seconds, or the user presses Ctrl-C, the answer is False and the process ends all the same.
-    So it is if a frame is still owed after a second: a join may compute for long until it notices that it was
-    cancelled, and its frame only comes to wait.
 
     Args:
-        is_quiet: whether DataFusion owes no more frames.
+        patience: seconds that what we are waiting for besides is worth in all; 0 if there is nothing.
         known: native threads that have nothing to do with us.
     """
+
+    def worth() -> float:
+        return patience() if native_threads() <= known else _PATIENCE_SECONDS
+
     started = time.monotonic()
     _flush()
     with contextlib.suppress(KeyboardInterrupt):
-        while not _hold_if(lambda: is_quiet() and native_threads() <= known):
+        while not _hold_if(lambda: worth() == 0):
             _refuse_calls()
-            waited = time.monotonic() - started
-            if waited > (_FRAME_PATIENCE_SECONDS if native_threads() <= known else _PATIENCE_SECONDS):
+            if time.monotonic() - started > worth():
                 break
             time.sleep(_TURN_SECONDS)
         else:

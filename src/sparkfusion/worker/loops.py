@@ -14,6 +14,8 @@ from sparkfusion.worker import open_work
 from sparkfusion.worker.leaving import native_threads, wait_for_native_threads
 
 T = TypeVar("T")
+_QUERY_SECONDS = 3.0
+_FRAME_SECONDS = 1.0
 
 
 class _Frame(asyncio.Future[Any]):
@@ -83,15 +85,21 @@ class _Loops:
             for loop in self._busy:
                 loop.call_soon_threadsafe(_cancel_tasks, loop)
         open_work.stop()
-        if not wait_for_native_threads(self._is_quiet, self._strangers):
+        if not wait_for_native_threads(self._patience, self._strangers):
             self._keep_open()
             return
         for loop in self._free:
             loop.close()
-        wait_for_native_threads(self._is_quiet, self._strangers)  # closing lets others in
+        wait_for_native_threads(self._patience, self._strangers)  # closing lets others in
 
-    def _is_quiet(self) -> bool:
-        return not self._busy and not self._owed and not open_work.is_running()
+    def _patience(self) -> float:
+        """For queries, which end soon unless a function of the user's blocks, and for frames that DataFusion owes.
+
+        A join may compute for long until it notices that it was cancelled. Its frame only comes to wait then.
+        """
+        if self._busy or open_work.is_running():
+            return _QUERY_SECONDS
+        return _FRAME_SECONDS if self._owed else 0.0
 
     def leave_to_parent(self) -> None:
         """In a forked child: begin anew, and never close what was inherited.
