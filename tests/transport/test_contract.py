@@ -71,11 +71,10 @@ def children() -> Iterator[Children]:
 
 
 @pytest.fixture(params=TRANSPORTS)
-def start(request: pytest.FixtureRequest) -> Callable[[HostOptions], Any]:
+def start(request: pytest.FixtureRequest, children: Children) -> Callable[[HostOptions], Any]:
     transport = TRANSPORTS[request.param]
     if request.param != "in children":
         return transport
-    children = request.getfixturevalue("children")
     return lambda options: transport(replace(options, children=children))
 
 

@@ -22,7 +22,7 @@ from sparkfusion.observe.events import Event, StageFinished, TaskFailed, TaskFin
 from tests import leaks
 from tests.transport.conftest import StartWorker
 from tests.transport.tables import QUESTIONS, SHUFFLED, register, write_tables
-from tests.worker_processes import COMMAND, IDLE, ROOT, TOKEN, WorkerProcess, url_of
+from tests.worker_processes import COMMAND, IDLE, ROOT, TOKEN, WorkerProcess, url_of, warm_up
 
 PATIENCE = {"sparkfusion.worker_patience_seconds": 2}
 LONG = 100_000
@@ -169,6 +169,25 @@ def test_a_worker_hangs(
     until_idle(three, 5)
 
 
+@pytest.mark.parametrize("moment", ["a task runs", "the second stage begins", "the head begins"])
+def test_a_silent_worker_costs_seconds_long_before_it_counts_as_lost(
+    three: list[WorkerProcess], tables: Path, answers: dict[str, list[dict[str, Any]]], moment: str
+) -> None:
+    """The patience is two minutes: whoever waited for it would run into the time limit of the test."""
+    with sparkfusion.connect(url_of(three), config={**SHUFFLED, "sparkfusion.worker_patience_seconds": 120}) as session:
+        register(session, tables)
+        events = on_moment(session, MOMENTS[moment], lambda: three[0].send(signal.SIGSTOP))
+        try:
+            began = time.monotonic()
+            assert session.sql(QUESTIONS["shipping priority"]).to_pylist() == answers["shipping priority"]
+            assert time.monotonic() - began < 60
+            assert any(MOMENTS[moment](event) for event in events), "the moment never came"
+            until_idle(three[1:], 2)
+        finally:
+            three[0].send(signal.SIGCONT)
+    until_idle(three, 5)
+
+
 def test_what_was_lost_is_made_again_elsewhere(
     session: sparkfusion.Session, three: list[WorkerProcess], answers: dict[str, list[dict[str, Any]]]
 ) -> None:
@@ -191,8 +210,9 @@ def long_rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
 def test_rows_that_flow_go_on_where_a_lost_worker_left_off(
-    three: list[WorkerProcess], long_rows: Path, how: signal.Signals
+    three: list[WorkerProcess], long_rows: Path, how: signal.Signals, tmp_path: Path
 ) -> None:
+    warm_up(three, tmp_path)  # all tasks have to begin at once
     lost = three[:2]
     config = {"sparkfusion.bytes_per_partition": 1, "sparkfusion.channel_frames": 1, **PATIENCE}
     try:

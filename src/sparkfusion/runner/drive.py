@@ -38,6 +38,7 @@ from sparkfusion.runner.machine import (
     RunTasks,
     Started,
     TaskErrored,
+    TaskStalled,
     TaskSucceeded,
     transition,
 )
@@ -112,6 +113,9 @@ class QueryDriver:
 
     def failed(self, key: TaskKey, error: SparkfusionError, *, final: bool) -> None:
         self._inbox.put(TaskErrored(key, error, final))
+
+    def stalled(self, key: TaskKey) -> None:
+        self._inbox.put(TaskStalled(key))
 
     def lost(self, stage: StageId, task: int, attempt: int, *, unread: bool = False) -> None:
         self._inbox.put(OutputLost(stage, task, attempt, unread))

@@ -24,6 +24,7 @@ from sparkfusion.runner.adapt import merge_small_partitions, one_task_per_partit
 HEAD: StageId = 0
 MOST_LOSSES = 8
 MOST_CRASHES = 2
+MOST_MOVES = 2
 Outcome = Literal["finished", "failed", "cancelled"]
 
 # ---- events
@@ -51,6 +52,13 @@ class TaskErrored:
 
 
 @dataclass(frozen=True)
+class TaskStalled:
+    """The worker of an attempt says nothing. It may come back, but another worker could have begun meanwhile."""
+
+    key: TaskKey
+
+
+@dataclass(frozen=True)
 class OutputLost:
     """Committed frames of a task are gone, with the worker that held them. Several consumers may notice that.
 
@@ -75,7 +83,7 @@ class Aborted:
     error: SparkfusionError
 
 
-MachineEvent = Started | TaskSucceeded | TaskErrored | OutputLost | Aborted | CancelRequested
+MachineEvent = Started | TaskSucceeded | TaskErrored | TaskStalled | OutputLost | Aborted | CancelRequested
 
 # ---- commands
 
@@ -97,7 +105,7 @@ class RunTasks:
 
 @dataclass(frozen=True)
 class Discard:
-    """Remove what this attempt wrote; it will never be read."""
+    """End this attempt if it still runs, and remove what it wrote; it will never be read."""
 
     key: TaskKey
 
@@ -128,6 +136,7 @@ class TaskState:
     running: bool = False
     failures: int = 0
     crashes: int = 0
+    moves: int = 0
     manifest: Manifest | None = None
 
 
@@ -186,6 +195,8 @@ def transition(state: QueryState, event: MachineEvent) -> Step:
         return _on_success(state, event)
     if isinstance(event, TaskErrored):
         return _on_error(state, event)
+    if isinstance(event, TaskStalled):
+        return _on_stalled(state, event)
     if isinstance(event, OutputLost):
         return _on_lost(state, event)
     if isinstance(event, Aborted):
@@ -215,7 +226,17 @@ def _on_error(state: QueryState, event: TaskErrored) -> Step:
     if crashes >= MOST_CRASHES:
         error = TaskCrashError(_deadly(event.error), where=event.key, hint=event.error.hint)
         return replace(state, outcome="failed"), (Discard(event.key), End("failed", error))
-    again = TaskState(attempt=task.attempt + 1, failures=task.failures + 1, crashes=crashes)
+    again = replace(task, attempt=task.attempt + 1, running=False, failures=task.failures + 1, crashes=crashes)
+    state, commands = _launch_ready(_with_task(state, event.key, again))
+    return state, (Discard(event.key), *commands)
+
+
+def _on_stalled(state: QueryState, event: TaskStalled) -> Step:
+    """Give the attempt up and make another. That is no failure of the task; some moves later it has to be patient."""
+    task = _task_of(state, event.key)
+    if task is None or not task.running or task.attempt != event.key.attempt or task.moves >= MOST_MOVES:
+        return state, ()
+    again = replace(task, attempt=task.attempt + 1, running=False, moves=task.moves + 1)
     state, commands = _launch_ready(_with_task(state, event.key, again))
     return state, (Discard(event.key), *commands)
 

@@ -30,6 +30,7 @@ class Member:
         self.free = info.slots
         self.running: dict[TaskKey, CancelToken] = {}
         self.lost: SparkfusionError | None = None
+        self.late = False
         self.lease: Lease | None = None
 
     def share_free(self) -> float:
@@ -81,7 +82,7 @@ class Members:
     def reader(self, address: str) -> FrameReader:
         """The way to a worker's frames."""
         member = self._members.get(address)
-        if member is None or member.lost is not None:
+        if member is None or address in self.gone():
             raise LostInputError(f"worker {address} is lost")
         return member.channel
 
@@ -96,6 +97,20 @@ class Members:
             token.cancel()
         return news
 
+    def notice(self, member: Member, *, late: bool) -> list[TaskKey]:
+        """A worker is late with its word, or is heard again. Its tasks, if another worker could have them now."""
+        with self._changed:
+            member.late = late
+            self._changed.notify_all()
+            others = any(each.lost is None and not each.late for each in self._members.values())
+            return list(member.running) if late and others else []
+
+    def gone(self) -> set[str]:
+        """Addresses of workers whose frames are not to be counted on: lost, or late while others are there."""
+        with self._changed:
+            lively = any(each.lost is None and not each.late for each in self._members.values())
+            return {each.address for each in self._members.values() if each.lost is not None or (each.late and lively)}
+
     def _acquire(self, task: RoutedTask, avoid: Collection[str], cancel: CancelToken) -> Member:
         with self._changed:
             while True:
@@ -104,7 +119,8 @@ class Members:
                 alive = [member for member in self._members.values() if member.lost is None]
                 if not alive:
                     raise NoWorkerError("no worker is left", hint="the log says what happened to them")
-                wanted = [member for member in alive if member.address not in avoid] or alive
+                wanted = [member for member in alive if not member.late] or alive
+                wanted = [member for member in wanted if member.address not in avoid] or wanted
                 free = [member for member in wanted if member.free > 0]
                 if free:
                     member = self._choose(task, free)

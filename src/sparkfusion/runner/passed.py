@@ -31,6 +31,11 @@ class PassedRows:
         self._digest = b""
 
     @property
+    def begun(self) -> bool:
+        """Whether the reader has some of the rows."""
+        return self._frames > 0
+
+    @property
     def final(self) -> bool:
         """Whether no attempt can follow."""
         return self._frames > 0 and not self.resumes

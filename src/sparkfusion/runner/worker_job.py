@@ -34,6 +34,7 @@ from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.task import Fetched, TaskReport, TaskSpec
 
 _PATIENT_SECONDS = 0.2
+_STALL_SECONDS = 3.0  # of frames that do not come, although the worker does not count as lost yet
 _READER_PATIENCE_SECONDS = 1.0  # a user's reader may block for ever; its thread is left behind
 _MEMORY_LIMIT = "datafusion.runtime.memory_limit"
 NOBODY = Cluster(())
@@ -87,7 +88,8 @@ class WorkerJob(DrivenJob):
         budget = settings.resolved_store_memory()
         self._store = LocalStore(job.query, memory_budget=budget, directory=settings.directory())
         self._patience = float(settings.integer("worker_patience_seconds"))
-        self._inputs = InputFetcher(job.query, secret, self._store, self._members.reader, self._patience)
+        self._stall = min(self._patience, _STALL_SECONDS)
+        self._inputs = InputFetcher(job.query, secret, self._store, self._members.reader, self._stall)
         try:
             self._hold(members, secret)
         except BaseException:
@@ -100,7 +102,11 @@ class WorkerJob(DrivenJob):
         def hold(member: Member) -> None:
             try:
                 member.lease = member.channel.hold(
-                    self._job.query, secret, self._patience, functools.partial(self._on_lost, member)
+                    self._job.query,
+                    secret,
+                    self._patience,
+                    functools.partial(self._on_lost, member),
+                    functools.partial(self._on_late, member),
                 )
             except SparkfusionError as error:
                 self._on_lost(member, error)
@@ -134,11 +140,15 @@ class WorkerJob(DrivenJob):
         return [replace(each, fetched=self._head_fetched) if each.key.stage == HEAD else each for each in found]
 
     def discard(self, key: TaskKey) -> None:
-        """Of an attempt that failed. What a finished one made stays until the query ends: somebody who missed it may
-        have been wrong, while others read it."""
+        """Of an attempt that failed or was given up. What a finished one made stays until the query ends: somebody who
+        missed it may have been wrong, while others read it."""
+        with self._lock:
+            token = self._tokens.get(key)
+        if token is not None:
+            token.cancel()
         with self._members_lock:
             member = self._made_on.pop(key, None)
-        if member is not None and member.lost is None:
+        if member is not None and member.lost is None and not member.late:
             self._pool.submit(functools.partial(_discard, member, key))
 
     def wait_for_tasks(self) -> None:
@@ -187,6 +197,8 @@ class WorkerJob(DrivenJob):
             except SparkfusionError as error:
                 if member.lost is not None and (error.retryable or isinstance(error, QueryCancelledError)):
                     raise ExternalError(f"worker {member.address} is lost: {member.lost.message}") from error
+                if member.late and isinstance(error, QueryCancelledError):
+                    raise ExternalError(f"worker {member.address} is silent, the task runs elsewhere") from error
                 raise
         with self._members_lock:
             self._made_on.pop(task.key, None)
@@ -215,7 +227,7 @@ class WorkerJob(DrivenJob):
             compression=self._compression,
             shared=tuple(each for each in inputs if graph.exchange(each).kind is ExchangeKind.BROADCAST),
             store_memory=settings.integer("store_memory_bytes"),
-            patience=self._patience,
+            patience=self._stall,
             first=self._delivery.first(task.key.task) if task.feed is not None and task.streams else 0,
             reader=self._functions.readers.get(task.feed) if task.feed is not None else None,
             recipe=self._functions.recipe,
@@ -230,16 +242,25 @@ class WorkerJob(DrivenJob):
 
     def _check_inputs(self, task: HostedTask) -> None:
         """Frames on a worker that is known to be gone need not be asked for."""
-        gone = {member.address for member in self._members if member.lost is not None}
+        gone = self._members.gone()
         places = [split_place(file.path) for each in task.inputs for file in each.files] if gone else []
         lost = sorted({made_by(name) for address, name in places if address in gone})
         if lost:
-            raise LostInputError(f"frames that the task reads were on a lost worker ({', '.join(gone)})", lost=lost)
+            raise LostInputError(f"frames that the task reads are on a lost worker ({', '.join(gone)})", lost=lost)
 
     def _on_lost(self, member: Member, error: SparkfusionError) -> None:
         """A worker died, hangs, or has let go of the query. Frames on it are made again when somebody misses them."""
         if self._members.lose(member, error):
             _log.warning("query %s goes on without worker %s: %s", self._job.query, member.address, error.message)
+
+    def _on_late(self, member: Member, late: bool) -> None:
+        """A worker is late with its word: its tasks begin elsewhere, except those whose rows the reader has."""
+        for key in self._members.notice(member, late=late):
+            with self._members_lock:
+                passed = self._passed.get((key.stage, key.task))
+            if passed is None or not passed.begun:
+                _log.warning("worker %s is silent, %s runs elsewhere", member.address, key)
+                self._driver.stalled(key)
 
 
 class _MemberUnits:

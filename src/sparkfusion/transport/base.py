@@ -165,7 +165,14 @@ class WorkerChannel(FrameReader, Protocol):
         """Whether the worker sees this file in that directory, and may write there."""
         ...
 
-    def hold(self, query: QueryId, secret: str, patience: float, on_lost: Callable[[SparkfusionError], None]) -> Lease:
+    def hold(
+        self,
+        query: QueryId,
+        secret: str,
+        patience: float,
+        on_lost: Callable[[SparkfusionError], None],
+        on_late: Callable[[bool], None] = lambda late: None,
+    ) -> Lease:
         """Have the worker hold a query. Needed before `run` and `read`.
 
         Args:
@@ -173,6 +180,8 @@ class WorkerChannel(FrameReader, Protocol):
             patience: seconds of silence after which the worker counts as lost.
             on_lost: called once, from a thread of the channel, if the worker dies, hangs or has let go of the query.
                 Calls of `run` on a worker that hangs have to be cancelled then.
+            on_late: called with True, from such a thread, when the worker is late with its word, long before it counts
+                as lost; with False when it is heard again.
         """
         ...
 

@@ -65,8 +65,15 @@ class InProcessChannel:
     def reaches(self, directory: str, name: str, content: str) -> bool:
         return self._host.reaches(directory, name, content)
 
-    def hold(self, query: QueryId, secret: str, patience: float, on_lost: Callable[[SparkfusionError], None]) -> Lease:
-        del patience
+    def hold(
+        self,
+        query: QueryId,
+        secret: str,
+        patience: float,
+        on_lost: Callable[[SparkfusionError], None],
+        on_late: Callable[[bool], None] = lambda late: None,
+    ) -> Lease:
+        del patience, on_late
         self._check_open()
         lost = ExternalError(f"worker {self._address} let go of the query")
         self._host.hold(query, secret, lambda: on_lost(lost))

@@ -56,9 +56,16 @@ class CountedChannel:
         self._note("reaches")
         return self._channel.reaches(directory, name, content)
 
-    def hold(self, query: QueryId, secret: str, patience: float, on_lost: Callable[[SparkfusionError], None]) -> Lease:
+    def hold(
+        self,
+        query: QueryId,
+        secret: str,
+        patience: float,
+        on_lost: Callable[[SparkfusionError], None],
+        on_late: Callable[[bool], None] = lambda late: None,
+    ) -> Lease:
         self._note("hold")
-        return self._channel.hold(query, secret, patience, on_lost)
+        return self._channel.hold(query, secret, patience, on_lost, on_late)
 
     def run(self, order: TaskOrder, ends: TaskEnds, cancel: CancelToken) -> TaskReport:
         self._note("run")

@@ -12,6 +12,7 @@ from sparkfusion.ids import TaskKey
 from sparkfusion.plan.stage import Exchange, ExchangeKind, Head, Stage, StageGraph
 from sparkfusion.runner.machine import (
     HEAD,
+    MOST_MOVES,
     CancelRequested,
     Command,
     Discard,
@@ -23,6 +24,7 @@ from sparkfusion.runner.machine import (
     RunTasks,
     Started,
     TaskErrored,
+    TaskStalled,
     TaskSucceeded,
     transition,
 )
@@ -416,3 +418,32 @@ def test_a_crash_between_other_failures_is_remembered() -> None:
     query.tell(TaskErrored(TaskKey("q", 1, 0, 1), ExternalError("no answer")))
     _, end = query.tell(TaskErrored(TaskKey("q", 1, 0, 2), crash))
     assert isinstance(end, End)
+
+
+def test_a_task_of_a_silent_worker_begins_elsewhere_without_a_failure() -> None:
+    query = Query(graph_of(stage(1)), Policy(retries=0))
+    (first,) = query.start()
+    discarded, again = query.tell(TaskStalled(first))
+    second = replace(first, attempt=1)
+    assert (discarded, launched((again,))) == (Discard(first), [second])
+    assert query.tell(TaskErrored(first, ExternalError("it was given up"))) == (Discard(first),)
+    assert query.tell(TaskSucceeded(first, Manifest(first))) == (Discard(first),), "it came back too late"
+    (head,) = launched(query.tell(TaskSucceeded(second, Manifest(second))))
+    assert head.stage == HEAD
+
+
+def test_a_task_is_moved_some_times_only_then_it_has_to_be_patient() -> None:
+    query = Query(graph_of(stage(1)))
+    (key,) = query.start()
+    for _ in range(MOST_MOVES):
+        _, again = query.tell(TaskStalled(key))
+        (key,) = launched((again,))
+    assert query.tell(TaskStalled(key)) == ()
+    assert query.state.stage(1).tasks[0].running
+
+
+def test_a_finished_task_is_not_moved() -> None:
+    query = Query(graph_of(stage(1)))
+    (key,) = query.start()
+    query.tell(TaskSucceeded(key, Manifest(key)))
+    assert query.tell(TaskStalled(key)) == ()

@@ -97,8 +97,15 @@ class FlightChannel:
 
     # ---- queries and tasks
 
-    def hold(self, query: QueryId, secret: str, patience: float, on_lost: Callable[[SparkfusionError], None]) -> Lease:
-        return FlightLease(self._client, self._options(), self._address, query, secret, patience, on_lost)
+    def hold(
+        self,
+        query: QueryId,
+        secret: str,
+        patience: float,
+        on_lost: Callable[[SparkfusionError], None],
+        on_late: Callable[[bool], None] = lambda late: None,
+    ) -> Lease:
+        return FlightLease(self._client, self._options(), self._address, query, secret, patience, on_lost, on_late)
 
     def run(self, order: TaskOrder, ends: TaskEnds, cancel: CancelToken) -> TaskReport:
         writer, reader = self._call(TASK)

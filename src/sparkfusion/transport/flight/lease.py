@@ -19,6 +19,8 @@ from sparkfusion.transport.flight.protocol import LEASE, RENEW_SECONDS, SMALL_ME
 from sparkfusion.transport.message import pack, unpack
 
 _CLOSE_SECONDS = 8.0
+_LATE_CLOSE_SECONDS = 0.2
+_LATE_SECONDS = 2.0
 
 
 class FlightLease:
@@ -37,10 +39,13 @@ class FlightLease:
         secret: str,
         patience: float,
         on_lost: Callable[[SparkfusionError], None],
+        on_late: Callable[[bool], None],
     ) -> None:
         self._address = address
         self._patience = patience
         self._on_lost = on_lost
+        self._on_late = on_late
+        self._late = False
         self._heard = time.monotonic()
         self._others = 0
         self._held = threading.Event()
@@ -71,7 +76,7 @@ class FlightLease:
                 self._writer.done_writing()
             except flight.FlightError:
                 self._reader.cancel()
-        if not self._ended.wait(_CLOSE_SECONDS):
+        if not self._ended.wait(_LATE_CLOSE_SECONDS if self._late else _CLOSE_SECONDS):
             self._reader.cancel()
         for thread in (self._speaker, self._listener):
             if thread is not threading.current_thread():
@@ -90,6 +95,10 @@ class FlightLease:
             if silence > self._patience:
                 self._lose(ExternalError(f"worker {self._address} has been silent for {silence:.0f} seconds"))
                 return
+            late = silence > min(_LATE_SECONDS, self._patience / 2)
+            if late != self._late:
+                self._late = late
+                self._on_late(late)
             try:
                 with self._lock:
                     if not self._closing.is_set():
