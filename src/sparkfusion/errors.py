@@ -15,6 +15,7 @@ import re
 from typing import ClassVar, Literal
 
 from sparkfusion.ids import TaskKey
+from sparkfusion.wording import for_users
 
 ErrorKind = Literal["user", "resource", "external", "internal"]
 
@@ -159,7 +160,7 @@ def clean_message(error: BaseException) -> str:
     """
     text = str(error) or type(error).__name__
     text = text.split("\nThis issue was likely caused by a bug in DataFusion")[0]
-    return _PYTHON_ERROR.sub(_python_error, text.removeprefix("DataFusion error: ").strip())
+    return for_users(_PYTHON_ERROR.sub(_python_error, text.removeprefix("DataFusion error: ").strip()))
 
 
 def _python_error(found: re.Match[str]) -> str:

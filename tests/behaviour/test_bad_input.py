@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import datafusion
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from datafusion import col
 
 from sparkfusion import (
     PlanTooLargeError,
@@ -340,3 +344,23 @@ def test_too_little_memory_says_what_to_do(session: Session) -> None:
         session.sql("select v, count(*) from t group by v").collect()
     del session.config["sparkfusion.task_memory_bytes"]
     assert_usable(session)
+
+
+def test_messages_have_no_names_of_ours(session: Session, tmp_path: Path) -> None:
+    """Neither of the views that COPY makes, nor of DataFusion's unnamed tables, nor advice for who writes Rust."""
+    read = session.read_parquet(tmp_path / "parts")
+    attempts: list[Callable[[], Any]] = [
+        lambda: session.sql(f"copy t to '{tmp_path}/o/' stored as parquet partitioned by (nope)"),
+        lambda: session.table("t").write_parquet(tmp_path / "o", partition_by=["nope"]),
+        lambda: read.select("nope"),
+        lambda: read.filter(col("nope") > 1),
+        lambda: session.register_parquet("far", "s3://bucket/far/"),
+        lambda: session.sql("create external table far stored as parquet location 's3://bucket/far/'"),
+        lambda: session.sql("copy t to 's3://bucket/far/' stored as parquet"),
+    ]
+    for attempt in attempts:
+        with pytest.raises(UserError) as raised:
+            attempt()
+        said = str(raised.value)
+        assert "nope" in said or "s3://" in said
+        assert not re.search(r"sparkfusion_|\?table\?|RuntimeEnv|Internal error", said), said

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import datafusion
 
 from sparkfusion.errors import UserError, clean_message
+from sparkfusion.wording import for_users
 
 if TYPE_CHECKING:
     from sparkfusion.session.frame import DataFrame
@@ -46,7 +47,7 @@ def _words(error: Exception) -> str | None:
     """What an error of DataFusion's says; None if it is not DataFusion's."""
     if type(error) is RuntimeError:
         planning = _PLANNING_ERROR.fullmatch(str(error))
-        return planning[1] if planning else None
+        return for_users(planning[1]) if planning else None
     if type(error) is KeyError and error.args:  # its str() would be in quotes
         return str(error.args[0])
     return clean_message(error) if type(error) in (Exception, ValueError) else None

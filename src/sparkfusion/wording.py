@@ -1,0 +1,43 @@
+"""DataFusion's words for users: without names that are ours or Rust's, and without suggestions that mislead."""
+
+from __future__ import annotations
+
+import re
+from difflib import SequenceMatcher
+
+_NO_STORE = re.compile(r"(?:Internal error: )?No suitable object store found for (\S+)\. See `RuntimeEnv::\w+`\.?")
+_QUALIFIED = re.compile(r'(?:"\?table\?"|\?table\?|"?sparkfusion_(?:copy|rows)\w*"?)\.')
+_OUR_TABLE = re.compile(r"'?\bsparkfusion_(?:copy_\w+|rows)\b'?|'?\?table\?'?")
+_SUGGESTION = re.compile(
+    r"(?P<before>(?:Invalid function '|No field named )(?P<meant>[^\n']+?)'?\.)"
+    r"(?P<said>\s*Did you mean '(?P<other>[^']+)'\?)"
+)
+_PLAUSIBLE = 0.75
+
+
+def for_users(text: str) -> str:
+    """The message as a user should read it.
+
+    >>> for_users("Invalid function 'explode'.\\nDid you mean 'encode'?")
+    "Invalid function 'explode'."
+    >>> for_users("Invalid function 'lenght'.\\nDid you mean 'length'?")
+    "Invalid function 'lenght'.\\nDid you mean 'length'?"
+    >>> for_users('No field named zz. Valid fields are "?table?".a, "?table?".b.')
+    'No field named zz. Valid fields are a, b.'
+    >>> for_users("No suitable object store found for s3://b/x. See `RuntimeEnv::register_object_store`.")
+    'no object store is registered for s3://b/x: session.register_object_store("s3://", …) adds one'
+    """
+    text = _NO_STORE.sub(_no_store, text)
+    text = _OUR_TABLE.sub("the query", _QUALIFIED.sub("", text))
+    return _SUGGESTION.sub(lambda found: found["before"] + (found["said"] if _is_plausible(found) else ""), text)
+
+
+def _no_store(found: re.Match[str]) -> str:
+    scheme = found[1].split("://")[0]
+    return f'no object store is registered for {found[1]}: session.register_object_store("{scheme}://", …) adds one'
+
+
+def _is_plausible(found: re.Match[str]) -> bool:
+    """Whether the one may be a slip of the keys for the other."""
+    meant, other = (name.rsplit(".", 1)[-1].strip('"').lower() for name in (found["meant"], found["other"]))
+    return SequenceMatcher(None, meant, other).ratio() > _PLAUSIBLE
