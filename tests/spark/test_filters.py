@@ -15,6 +15,7 @@ import pytest
 from datafusion import SessionContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import DataType, IntegerType, StringType, StructField, StructType, UserDefinedType
 
 from sparkfusion import Session
 from sparkfusion.plan.distribute import ISOLATION_OPTIONS
@@ -176,6 +177,31 @@ def test_a_char_column_is_compared_as_it_is(session: Session, spark: SparkSessio
         assert rows_of(session.sql("select v from t where v = 'abc'").collect()) == [("abc",)]
     finally:
         spark.sql("drop table padded")
+
+
+class Label(UserDefinedType):
+    """A text to DataFusion; Spark compares it with nothing."""
+
+    @classmethod
+    def sqlType(cls) -> DataType:  # noqa: N802
+        return StringType()
+
+    @classmethod
+    def module(cls) -> str:
+        return __name__
+
+    def serialize(self, obj: str) -> str:
+        return obj
+
+    def deserialize(self, datum: str) -> str:
+        return datum
+
+
+def test_a_column_of_a_users_type_is_compared_here(session: Session, spark: SparkSession) -> None:
+    schema = StructType([StructField("n", IntegerType()), StructField("label", Label())])
+    rows = [(1, "a"), (2, "b"), (3, "b")]
+    session.register_spark("t", spark.createDataFrame(rows, schema, verifySchema=False))
+    assert rows_of(session.sql("select n from t where label = 'b' and n > 0 limit 5").collect()) == [(2,), (3,)]
 
 
 def test_columns_that_differ_in_case_only_are_told_apart(session: Session, spark: SparkSession) -> None:

@@ -105,11 +105,7 @@ class SparkTables:
                 "a setting of the Spark session changed how a registered DataFrame comes as Arrow",
                 hint=f"set {_TIME_ZONE} and {_LARGE_TYPES} back, or register the DataFrame again",
             )
-        placed = _placed(frame)
-        if read.condition is not None:
-            placed = placed.where(spark_filter(read.condition, [F.col(place) for place in placed.columns]))
-        if read.limit is not None:
-            placed = limit_partitions(placed, read.limit)
+        placed = _narrowed(_placed(frame), read)
         columns = [
             _column(place, field, needed=field.name in read.columns)
             for place, field in zip(placed.columns, frame.schema.fields, strict=True)
@@ -134,6 +130,17 @@ def _placed(frame: DataFrame) -> DataFrame:
     makes Spark pad what the column is compared with."""
     numbered = frame.toDF(*(f"c{number}" for number in range(len(frame.columns))))
     return numbered.select([F.col(place).alias(place, metadata={}) for place in numbered.columns])
+
+
+def _narrowed(placed: DataFrame, read: TableRead) -> DataFrame:
+    """Only rows that the plan needs, as far as Spark can tell."""
+    if read.condition is not None:
+        condition = spark_filter(read.condition, [F.col(place) for place in placed.columns])
+        try:
+            placed = placed.where(condition)
+        except AnalysisException:  # a user-defined type, which Spark compares with nothing
+            return placed
+    return placed if read.limit is None else limit_partitions(placed, read.limit)
 
 
 def _piece(rows: Any, wanted: Sequence[int], parts: int) -> Piece | None:
