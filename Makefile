@@ -7,13 +7,14 @@ WIRE := src/sparkfusion/plan/wire
 FUZZ_CASES ?= 3000
 RUNS ?= 20
 MINUTES ?= 15
+SECONDS ?= 120
 SCALE ?= 1
 ROUNDS ?= 2
 WARM_UP ?= each
 GIGABYTES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check unit format fuzz stress-exit bench bench-spark bench-feed bench-transport demo wire clean
+.PHONY: help setup test check unit format fuzz stress-exit soak bench bench-spark bench-feed bench-transport demo wire clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | awk -F '\t' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -46,6 +47,9 @@ fuzz: setup ## long run of random queries against single-node DataFusion (FUZZ_C
 
 stress-exit: setup ## programs that end in every way, many at once: each with its own exit status (RUNS=20, MINUTES=15)
 	$(BIN)/python -m tests.exits.stress --runs $(RUNS) --minutes $(MINUTES)
+
+soak: setup ## mixed queries in one session for a while: files, memory, threads and open files (SECONDS=120)
+	$(BIN)/python -m benchmarks.soak --seconds $(SECONDS)
 
 bench: setup ## TPC-H timings
 	$(BIN)/python -m benchmarks.tpch
