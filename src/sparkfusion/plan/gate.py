@@ -21,6 +21,8 @@ class NotDistributableError(Exception):
         self.why = why
 
 
+LOST = "does not survive the wire format"
+"""What reasons say of options that a plan's encoding loses."""
 _WRITES = "a sink loses options in the wire format, so it writes where it is asked"
 _REFUSED = {
     "unknown": "the plan has a node that this version of sparkfusion does not know",
@@ -63,7 +65,7 @@ def check_logical(plan_text: str, lossy_tables: Mapping[str, str]) -> None:
     if has_unproven_scalar_subquery(lines) or (not one_node_a_line and "<subquery>" in plan_text):
         raise NotDistributableError("a scalar subquery may give several rows, which must be an error")
     for table, lost in lossy_tables.items():
-        raise NotDistributableError(f"table {table!r}: {lost} does not survive the wire format")
+        raise NotDistributableError(f"table {table!r}: {lost} {LOST}")
 
 
 def check_arrow_scans(root: PlanNode, plan_text: str) -> None:
@@ -111,4 +113,4 @@ def _check_scan(node: PlanNode, name: str) -> None:
         for group in conf.file_groups:
             for file in group.files:
                 if _COMPRESSED.search(file.path):
-                    raise NotDistributableError(f"compression of {file.path!r} does not survive the wire format")
+                    raise NotDistributableError(f"compression of {file.path!r} {LOST}")

@@ -7,7 +7,8 @@ conditions still prune directories.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -21,7 +22,7 @@ from sparkfusion.errors import UserError
 from sparkfusion.feed.ready.formats import ending_of, format_of
 from sparkfusion.feed.ready.hive import NULL_VALUE
 from sparkfusion.session.file_arguments import FileArguments, with_csv_options
-from sparkfusion.session.layout import Layout, PartitionColumn, list_files, listing_context, survey
+from sparkfusion.session.layout import Layout, PartitionColumn, describe_drift, list_files, listing_context, survey
 
 _NAMES = ("parquet", "csv", "json", "arrow", "avro")
 FORMATS = {f"{verb}_{name}": name for verb in ("register", "read") for name in _NAMES}
@@ -110,10 +111,38 @@ def arrange(
     return Arrangement(method, arguments, columns)
 
 
+@contextmanager
+def drift_explained(arranged: Arrangement) -> Iterator[None]:
+    """Let an error about schemas that do not go together name the files; those of this machine are looked at."""
+    try:
+        yield
+    except Exception as error:
+        found = _drift(arranged) if "Fail to merge schema" in str(error) else None
+        if found is None:
+            raise
+        raise UserError(found, hint="read the files apart, or say what you want with schema=…") from error
+
+
+def _drift(arranged: Arrangement) -> str | None:
+    path, format = arranged.arguments["path"], FORMATS[arranged.method]
+    if "://" in str(path):
+        return None
+    extension = FileArguments(arranged.method, arranged.arguments).extension or f".{format}"
+    files = [f"/{file}" for file in list_files(listing_context(), path, extension)]
+
+    def read(file: str) -> pa.Schema:
+        arguments = FileArguments(arranged.method, {**arranged.of_files_alone(), "path": file}).arguments
+        arguments.pop("name", None)
+        return getattr(SessionContext(), f"read_{format}")(**arguments).schema()
+
+    return describe_drift(files, read)
+
+
 def register_files(context: SessionContext, register: Callable[..., None], arranged: Arrangement) -> dict[str, Any]:
     """Register the table, as a view if its partition columns need one. Returns what DataFusion got."""
     name = arranged.arguments["name"]
-    register(context, **arranged.arguments)
+    with drift_explained(arranged):
+        register(context, **arranged.arguments)
     if not arranged.columns:
         return arranged.arguments
     try:
@@ -136,7 +165,8 @@ def read_files(
 ) -> tuple[datafusion.DataFrame, dict[str, Any]]:
     """A frame of the files, and what DataFusion got."""
     try:
-        frame = read(context, **arranged.arguments)
+        with drift_explained(arranged):
+            frame = read(context, **arranged.arguments)
     except Exception:
         if not arranged.columns:
             raise

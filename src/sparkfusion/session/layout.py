@@ -158,3 +158,18 @@ def _roots(paths: Paths) -> list[str]:
 
 def _name(file: str) -> str:
     return file.rpartition("/")[2]
+
+
+def describe_drift(files: Sequence[str], read: Callable[[str], pa.Schema]) -> str | None:
+    """Which two of some files have one column with types that do not go together, in words; None if none has.
+
+    Args:
+        read: gives the schema of a file.
+    """
+    seen: dict[str, tuple[pa.DataType, str]] = {}
+    for file in files:
+        for field in read(file):
+            known = seen.setdefault(field.name, (field.type, file))
+            if known[0] != field.type and pa.null() not in (known[0], field.type):
+                return f"column {field.name!r} is {field.type} in {file!r} and {known[0]} in {known[1]!r}"
+    return None

@@ -18,11 +18,13 @@ from sparkfusion import config
 from sparkfusion.errors import SparkfusionError, UserError
 from sparkfusion.ids import QueryId, new_query_id
 from sparkfusion.observe.events import Event, QueryPlanned, Subscriber
+from sparkfusion.plan.gate import LOST
 from sparkfusion.plan.settle import settle_head
 from sparkfusion.plan.stage import Head, StageGraph
 from sparkfusion.plan.wire.check import check_wire_format
 from sparkfusion.runner.base import QueryJob, Runner, RunningJob
 from sparkfusion.runner.targets import runner_for
+from sparkfusion.session.bad_input import locate_bad_line
 from sparkfusion.session.catalog import CatalogMethods
 from sparkfusion.session.changes import changes_nothing, find_change, refusals_explained
 from sparkfusion.session.config import DEFAULT_CATALOG, DEFAULT_SCHEMA, SessionSettings
@@ -205,19 +207,30 @@ class Session(CatalogMethods):
         if graph is not None and writes is not None:
             graph = settle_head(graph)
         if graph is None:
-            single = self._single_node_job(query, self._single_node_frame(frame), planned)
+            source = frame.copies.source if frame.copies is not None else frame
+            reads = source.changes.reads if source.changes is not None else (source.to_datafusion(),)
+            single = self._single_node_job(query, self._single_node_frame(frame), planned, reads)
             return RunningQuery(query, frame.schema(), single, Head(()), self._emit)
         self._emit(QueryPlanned(query, len(graph.stages), graph.task_count, None, planned.seconds))
         job = self._job(query, graph, planned, writes)
         return RunningQuery(query, frame.schema(), self._runner.start(job), graph.head, self._emit)
 
-    def _single_node_job(self, query: QueryId, frame: datafusion.DataFrame, planned: Planned) -> SingleNodeJob:
+    def _single_node_job(
+        self, query: QueryId, frame: datafusion.DataFrame, planned: Planned, reads: tuple[datafusion.DataFrame, ...]
+    ) -> SingleNodeJob:
         if self.config.ours.flag("require_distributed"):
             require_distributed(planned.distribution)
         self._emit(QueryPlanned(query, 0, 0, planned.distribution.reason, planned.seconds))
         self._notices.note(query, planned.distribution)
         limited = limit(frame, self.config.ours, planned.session_options, self.prepare)
-        made: SingleNodeJob = call_datafusion(SingleNodeJob, limited)
+        explain = partial(
+            locate_bad_line,
+            frames=reads,
+            options=planned.session_options,
+            prepare=self.prepare,
+            exact=LOST not in (planned.distribution.reason or ""),
+        )
+        made: SingleNodeJob = call_datafusion(SingleNodeJob, limited, explain)
         return made
 
     def _single_node_frame(self, frame: DataFrame) -> datafusion.DataFrame:
@@ -270,7 +283,8 @@ class Session(CatalogMethods):
         self, query: QueryId, copies: Copy, planned: Planned, target: CopyTarget, placed: CopyTarget
     ) -> RunningJob:
         if planned.distribution.graph is None:
-            return self._single_node_job(query, self.copy(copies.source, placed.tail).to_datafusion(), planned)
+            single = self.copy(copies.source, placed.tail).to_datafusion()
+            return self._single_node_job(query, single, planned, (copies.source.to_datafusion(),))
         return WriteJob(
             query,
             lambda writes: self.start(copies.source, planned, writes),

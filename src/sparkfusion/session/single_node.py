@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 import datafusion
 import pyarrow as pa
 
 from sparkfusion.config import Settings
-from sparkfusion.errors import QueryCancelledError, classify
+from sparkfusion.errors import QueryCancelledError, SparkfusionError, classify
 from sparkfusion.exchange.channel import Channel, ChannelClosedError
 from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.worker import loops, open_work
@@ -37,13 +38,18 @@ def limit(
     return context.create_dataframe_from_logical_plan(frame.logical_plan())
 
 
+ExplainError = Callable[[SparkfusionError], SparkfusionError | None]
+"""Makes a better error of one, or None; called on the thread that met it."""
+
+
 class SingleNodeJob:
     """The same handle as a distributed job has, over DataFusion's own stream.
 
     The stream is drained on a thread of its own, so that Ctrl-C and `cancel` reach a reader that waits.
     """
 
-    def __init__(self, frame: datafusion.DataFrame) -> None:
+    def __init__(self, frame: datafusion.DataFrame, explain_error: ExplainError | None = None) -> None:
+        self._explain_error = explain_error
         self._channel = Channel(_CAPACITY)
         self._token = CancelToken()
         self._thread = threading.Thread(target=self._run, args=(frame,), name="sparkfusion-single-node", daemon=True)
@@ -83,7 +89,10 @@ class SingleNodeJob:
         except (asyncio.CancelledError, ChannelClosedError):
             self._channel.finish(QueryCancelledError("the query was cancelled"))
         except BaseException as error:
-            self._channel.finish(classify(error))
+            found = classify(error)
+            with suppress(Exception):
+                found = (self._explain_error(found) if self._explain_error is not None else None) or found
+            self._channel.finish(found)
         else:
             self._channel.finish()
 

@@ -6,6 +6,7 @@ import asyncio
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from sparkfusion.plan.sources import bind_encoded
 from sparkfusion.plan.wire.depth import check_depth
 from sparkfusion.worker import loops
 from sparkfusion.worker.arrow_streams import arrow_chunks
+from sparkfusion.worker.bad_lines import find_bad_line, is_located
 from sparkfusion.worker.blame import is_about_files, name_files, name_table
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.measure import operator_metrics, sum_operators
@@ -145,9 +147,9 @@ class _Run:
         try:
             self._execute(bind_feed(self._plan, files, store), self._sink)
         except SparkfusionError as error:
-            if not feed.files or not is_about_files(error):
+            if not feed.files or not (is_located(error) or is_about_files(error)):
                 raise
-            if len(files) > 1 and not self._cancel.cancelled:
+            if not is_located(error) and len(files) > 1 and not self._cancel.cancelled:
                 self._blame_one(error, store, files)
             raise name_table(error, feed.table) from error
 
@@ -168,12 +170,22 @@ class _Run:
         except (asyncio.CancelledError, ChannelClosedError):
             raise
         except Exception as error:
-            found = classify(error, self._spec.key)
+            found = self._located(classify(error, self._spec.key), encoded)
             name_files(found, encoded)
             if found is error:
                 raise
             raise found from error
         self.operators = sum_operators(each for each in (self.operators, operator_metrics(plan)) if each)
+
+    def _located(self, error: SparkfusionError, encoded: bytes) -> SparkfusionError:
+        """The error with the line that it is about, if it is about one; as it is, if looking for it fails."""
+
+        def run(alone: bytes) -> None:
+            loops.run(_run_plan(self._context, alone, 1, _Nowhere(), self._cancel))
+
+        with suppress(Exception):
+            return find_bad_line(error, encoded, run) or error
+        return error
 
 
 class _Nowhere:

@@ -1,0 +1,56 @@
+"""The file and the line that a query on a single node could not read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import datafusion
+from datafusion import SessionContext
+from datafusion.plan import ExecutionPlan
+
+from sparkfusion.errors import SparkfusionError
+from sparkfusion.worker.bad_lines import find_bad_line
+from sparkfusion.worker.blame import is_about_files, name_files
+from sparkfusion.worker.run_task import PrepareContext
+from sparkfusion.worker.session import session_config
+
+
+def locate_bad_line(
+    error: SparkfusionError,
+    frames: Iterable[datafusion.DataFrame],
+    options: Mapping[str, str],
+    prepare: PrepareContext,
+    *,
+    exact: bool,
+) -> SparkfusionError | None:
+    """The same error with the file and its line, or with the files as a hint; None if it is about no file.
+
+    Args:
+        frames: the queries of the statement. They are planned again, so they must have no effects.
+        exact: whether a plan's encoding keeps every option of the scans, so that files can be read again one by one.
+    """
+    if not is_about_files(error):
+        return None
+    context = SessionContext(session_config(options))
+    prepare(context)
+
+    def run(encoded: bytes) -> None:
+        for _ in context.execute(ExecutionPlan.from_bytes(context, encoded), 0):
+            pass
+
+    leaves = [leaf.to_bytes(context) for frame in frames for leaf in _leaves(frame.execution_plan())]
+    for leaf in leaves if exact else ():
+        if (found := find_bad_line(error, leaf, run)) is not None:
+            return found
+    for leaf in leaves:
+        name_files(error, leaf)
+    return error
+
+
+def _leaves(plan: ExecutionPlan) -> Iterator[ExecutionPlan]:
+    """The scans, each alone: what is above them may have no encoding."""
+    below = plan.children()
+    if not below and "DataSourceExec" in plan.display():
+        yield plan
+    for child in below:
+        yield from _leaves(child)

@@ -1,0 +1,205 @@
+"""Which line of which CSV or JSON file cannot be read. DataFusion counts lines from where a task's part begins.
+
+The scan is run again over one file at a time, then over ever smaller parts of the one that fails, down to the line: no
+second opinion on the format, and about twice the bytes of that file.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sparkfusion.errors import SparkfusionError, UserError, clean_message
+from sparkfusion.plan.feeds import is_fed
+from sparkfusion.plan.sources import columns_read
+from sparkfusion.plan.wire import PlanNode, copy_of, decode, encode, file_scan_conf, kind, walk
+from sparkfusion.plan.wire import wire_pb2 as pb
+
+_MARKS = ("Csv error", "Parser error", "Json error")
+_PREFIXES = re.compile(r"(?:Arrow error: |Csv error: |Parser error: |Json error: |External error: )+")
+_LINE = re.compile(r",? (?:at|for|on) line \d+(?:\. Row data: .*)?", re.DOTALL)
+_COLUMN = re.compile(r"\bcolumn (\d+)\b")
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+_HAS_HEADER, _NEWLINES_IN_VALUES = b"\x10\x01", b"\x38\x01"
+_DELIMITER = re.compile(rb"\x1a\x01(.)", re.DOTALL)
+_SHOWN_CHARACTERS = 120
+_BLOCK = 1 << 20
+
+RunPlan = Callable[[bytes], None]
+"""Runs an encoded plan of one partition, and raises what it raises."""
+
+
+def is_about_lines(error: SparkfusionError) -> bool:
+    return any(mark in error.message for mark in _MARKS)
+
+
+def is_located(error: SparkfusionError) -> bool:
+    """Whether an error says which file it is about, as those of this module do."""
+    return error.message.startswith("cannot read '")
+
+
+def find_bad_line(error: SparkfusionError, plan: bytes, run: RunPlan) -> SparkfusionError | None:
+    """The same error with the file and its true line; None if it is about something else, or no file fails alone."""
+    if not is_about_lines(error):
+        return None
+    for node in walk(decode(plan)):
+        if kind(node) in ("csv_scan", "json_scan"):
+            for scan in _scans(node, run):
+                if (words := scan.failure(scan.start, scan.end)) is not None:
+                    return _described(error, scan, words)
+    return None
+
+
+@dataclass(frozen=True)
+class _Scan:
+    """The scan of one file, or of a part of it."""
+
+    node: PlanNode
+    file: pb.PartitionedFile
+    run: RunPlan
+
+    @property
+    def conf(self) -> pb.FileScanConf:
+        conf = file_scan_conf(self.node)
+        assert conf is not None
+        return conf
+
+    @property
+    def start(self) -> int:
+        return self.file.range.start if self.file.HasField("range") else 0
+
+    @property
+    def end(self) -> int:
+        return self.file.range.end if self.file.HasField("range") else self.file.size
+
+    @property
+    def path(self) -> str:
+        """As the user would write it."""
+        store = self.conf.object_store_url
+        return f"/{self.file.path}" if store.startswith("file:") else f"{store.rstrip('/')}/{self.file.path}"
+
+    @property
+    def is_local(self) -> bool:
+        return self.conf.object_store_url.startswith("file:")
+
+    @property
+    def options(self) -> bytes:
+        """CSV's options, which our schema leaves encoded."""
+        options = pb.CsvScan()
+        if kind(self.node) == "csv_scan":
+            options.CopyFrom(self.node.csv_scan)
+        options.ClearField("base_conf")
+        return options.SerializeToString()
+
+    @property
+    def can_be_split(self) -> bool:
+        return _NEWLINES_IN_VALUES not in self.options
+
+    def failure(self, start: int, end: int) -> str | None:
+        """What is wrong with the lines that begin in a part; None if they can be read."""
+        alone = copy_of(self.node)
+        conf = file_scan_conf(alone)
+        assert conf is not None
+        del conf.file_groups[:]
+        conf.ClearField("limit")
+        _read_columns_alone(conf)
+        file = conf.file_groups.add().files.add()
+        file.CopyFrom(self.file)
+        file.ClearField("range")
+        if (start, end) != (0, self.file.size):
+            file.range.start, file.range.end = start, end
+        try:
+            self.run(encode(alone))
+        except Exception as error:
+            words = clean_message(error)
+            if any(mark in words for mark in _MARKS):
+                return words
+            raise
+        return None
+
+
+def _read_columns_alone(conf: pb.FileScanConf) -> None:
+    """Let a scan compute nothing: what fails in an expression is not the file's fault."""
+    names = [column.name for column in pb.Schema.FromString(conf.schema).columns]
+    read = columns_read(conf)
+    conf.ClearField("projection_exprs")
+    conf.projection[:] = [index for index, name in enumerate(names) if name in read]
+
+
+def _scans(node: PlanNode, run: RunPlan) -> Iterator[_Scan]:
+    conf = file_scan_conf(node)
+    assert conf is not None
+    for group in conf.file_groups:
+        for file in group.files:
+            if not is_fed(file) and not file.path.endswith(_COMPRESSED):  # the encoded scan would not unpack it
+                yield _Scan(node, file, run)
+
+
+def _described(error: SparkfusionError, scan: _Scan, words: str) -> SparkfusionError:
+    place, text = repr(scan.path), None
+    if scan.can_be_split and (found := _narrowed(scan)) is not None:
+        start, words = found
+        if scan.is_local:
+            line, text = _line_at(Path(scan.path), start)
+            place += f", line {line}"
+        else:
+            place += f", the line at byte {start}"
+    shown = f"{place}: {_plain(words, scan)}" + (f": {_shortened(text)!r}" if text is not None else "")
+    hint = _drift(scan) or "mend the line, or read its column as a string (schema=…)"
+    return UserError(f"cannot read {shown}", where=error.where, hint=hint)
+
+
+def _narrowed(scan: _Scan) -> tuple[int, str] | None:
+    """Where the first line begins that cannot be read, and what is wrong with it."""
+    start, end = scan.start, scan.end
+    while end - start > 1:
+        middle = (start + end) // 2
+        if scan.failure(start, middle) is not None:
+            end = middle
+        else:
+            start = middle
+    words = scan.failure(start, end)
+    return (start, words) if words is not None else None
+
+
+def _plain(words: str, scan: _Scan) -> str:
+    """DataFusion's words without its own count of lines, and with the column's name."""
+    names = [column.name for column in pb.Schema.FromString(scan.conf.schema).columns]
+
+    def named(found: re.Match[str]) -> str:
+        index = int(found[1])
+        return f"column {names[index]!r}" if index < len(names) else found[0]
+
+    return _COLUMN.sub(named, _LINE.sub("", _PREFIXES.sub("", words)).split("\n")[0])
+
+
+def _line_at(path: Path, start: int) -> tuple[int, str]:
+    line, left = 1, start
+    with path.open("rb") as file:
+        while left > 0 and (block := file.read(min(_BLOCK, left))):
+            line += block.count(b"\n")
+            left -= len(block)
+        text = file.readline(_BLOCK).rstrip(b"\r\n").decode(errors="replace")
+    return line, text
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
+
+
+def _drift(scan: _Scan) -> str | None:
+    """What to say if the header of a CSV file has other columns than the table, or has them in another order."""
+    delimiter = _DELIMITER.search(scan.options)
+    if not scan.is_local or not scan.can_be_split or delimiter is None or _HAS_HEADER not in scan.options:
+        return None
+    partitions = set(scan.conf.table_partition_cols)
+    columns = [each.name for each in pb.Schema.FromString(scan.conf.schema).columns if each.name not in partitions]
+    _, header = _line_at(Path(scan.path), 0)
+    found = next(csv.reader([header], delimiter=delimiter[1].decode()), [])
+    if len(found) == len(columns) and (found == columns or set(found) != set(columns)):
+        return None  # as many under other names: a schema that was given renames them
+    shown = _shortened(", ".join(columns)), _shortened(", ".join(found))
+    return f"the columns of the table are {shown[0]}; those of the file are {shown[1]}"
