@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from sparkfusion.errors import (
     ExternalError,
     InternalError,
+    PlanTooDeepError,
     PlanTooLargeError,
     QueryCancelledError,
     ResourceError,
@@ -20,6 +21,7 @@ from sparkfusion.errors import (
     UserError,
     VerificationError,
     WireFormatError,
+    WorkerLostError,
 )
 from sparkfusion.feed.dispatch import FeedError, FeedStats
 from sparkfusion.feed.feed import WorkUnitFeed
@@ -44,6 +46,7 @@ __all__ = [
     "FeedStats",
     "FileUnit",
     "InternalError",
+    "PlanTooDeepError",
     "PlanTooLargeError",
     "QueryCancelledError",
     "ReaderContext",
@@ -59,6 +62,7 @@ __all__ = [
     "WorkUnit",
     "WorkUnitFeed",
     "WorkUnitFeedProvider",
+    "WorkerLostError",
     "__version__",
     "connect",
 ]

@@ -121,6 +121,13 @@ SETTINGS: tuple[Setting, ...] = (
         "sparkfusion.task_retries", "int", 3, "How often a task is tried again after an external or internal error."
     ),
     Setting(
+        "sparkfusion.max_worker_losses",
+        "int",
+        3,
+        "On workers (flight://…), how many workers may be lost while they run the same task; then the query fails.",
+        minimum=1,
+    ),
+    Setting(
         "sparkfusion.merge_small_partitions",
         "bool",
         True,

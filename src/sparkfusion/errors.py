@@ -81,6 +81,10 @@ class TaskCrashError(ExternalError):
     """The process that ran a task died of it, natively or by a signal. A task that ended two is not tried again."""
 
 
+class WorkerLostError(ExternalError):
+    """A worker was lost while it ran a task. A task that saw too many go is not tried again: it may be the reason."""
+
+
 class InternalError(SparkfusionError):
     """A defect of sparkfusion or of DataFusion."""
 

@@ -166,6 +166,7 @@ def policy_of(job: QueryJob) -> Policy:
     settings = job.settings
     return Policy(
         retries=settings.integer("task_retries"),
+        worker_losses=settings.integer("max_worker_losses"),
         bytes_per_partition=settings.integer("bytes_per_partition"),
         merge_small_partitions=settings.flag("merge_small_partitions"),
     )

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionError, TaskCrashError
+from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionError, TaskCrashError, WorkerLostError
 from sparkfusion.exchange.manifest import Manifest, bytes_per_partition
 from sparkfusion.ids import ExchangeId, QueryId, StageId, TaskKey
 from sparkfusion.plan.isolate import Partitions
@@ -25,6 +25,10 @@ HEAD: StageId = 0
 MOST_LOSSES = 8
 MOST_CRASHES = 2
 MOST_MOVES = 2
+_SUSPECT_HINT = (
+    "look into the workers' logs; if they were lost for another reason, run the query again, "
+    "or raise sparkfusion.max_worker_losses"
+)
 Outcome = Literal["finished", "failed", "cancelled"]
 
 # ---- events
@@ -126,6 +130,7 @@ Command = RunTasks | Discard | End
 @dataclass(frozen=True)
 class Policy:
     retries: int = 3
+    worker_losses: int = 3
     bytes_per_partition: int = 16 * 1024 * 1024
     merge_small_partitions: bool = True
 
@@ -137,6 +142,7 @@ class TaskState:
     failures: int = 0
     crashes: int = 0
     moves: int = 0
+    worker_losses: int = 0
     manifest: Manifest | None = None
 
 
@@ -221,12 +227,23 @@ def _on_error(state: QueryState, event: TaskErrored) -> Step:
     if task is None or event.key.attempt != task.attempt or task.manifest is not None:
         return state, (Discard(event.key),)
     if not event.error.retryable or event.final or task.failures >= state.policy.retries:
-        return replace(state, outcome="failed"), (Discard(event.key), End("failed", event.error))
+        return _failed(state, event.key, event.error)
     crashes = task.crashes + isinstance(event.error, TaskCrashError)
     if crashes >= MOST_CRASHES:
-        error = TaskCrashError(_deadly(event.error), where=event.key, hint=event.error.hint)
-        return replace(state, outcome="failed"), (Discard(event.key), End("failed", error))
-    again = replace(task, attempt=task.attempt + 1, running=False, failures=task.failures + 1, crashes=crashes)
+        deadly = TaskCrashError(_deadly(event.error), where=event.key, hint=event.error.hint)
+        return _failed(state, event.key, deadly)
+    losses = task.worker_losses + isinstance(event.error, WorkerLostError)
+    if losses >= state.policy.worker_losses and losses > task.worker_losses:
+        suspect = WorkerLostError(_suspect(event.error, losses), where=event.key, hint=_SUSPECT_HINT)
+        return _failed(state, event.key, suspect)
+    again = replace(
+        task,
+        attempt=task.attempt + 1,
+        running=False,
+        failures=task.failures + 1,
+        crashes=crashes,
+        worker_losses=losses,
+    )
     state, commands = _launch_ready(_with_task(state, event.key, again))
     return state, (Discard(event.key), *commands)
 
@@ -241,8 +258,16 @@ def _on_stalled(state: QueryState, event: TaskStalled) -> Step:
     return state, (Discard(event.key), *commands)
 
 
+def _failed(state: QueryState, key: TaskKey, error: SparkfusionError) -> Step:
+    return replace(state, outcome="failed"), (Discard(key), End("failed", error))
+
+
 def _deadly(last: SparkfusionError) -> str:
     return f"{last.message}. This was attempt number {MOST_CRASHES} that ended so, and no other is made"
+
+
+def _suspect(last: SparkfusionError, losses: int) -> str:
+    return f"{losses} workers were lost while they ran this task, so it is not given to another one: {last.message}"
 
 
 def _on_lost(state: QueryState, event: OutputLost) -> Step:

@@ -11,7 +11,15 @@ from dataclasses import dataclass, field, replace
 
 import cloudpickle
 
-from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionError, UserError, classify, first_words
+from sparkfusion.errors import (
+    ExternalError,
+    QueryCancelledError,
+    SparkfusionError,
+    UserError,
+    WorkerLostError,
+    classify,
+    first_words,
+)
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.store import LocalStore
 from sparkfusion.feed.book import FeedBook, TaskUnits
@@ -196,7 +204,7 @@ class WorkerJob(DrivenJob):
                 rows.finish()
             except SparkfusionError as error:
                 if member.lost is not None and (error.retryable or isinstance(error, QueryCancelledError)):
-                    raise ExternalError(f"worker {member.address} is lost: {member.lost.message}") from error
+                    raise WorkerLostError(f"worker {member.address} is lost: {member.lost.message}") from error
                 if member.late and isinstance(error, QueryCancelledError):
                     raise ExternalError(f"worker {member.address} is silent, the task runs elsewhere") from error
                 raise

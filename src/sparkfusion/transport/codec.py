@@ -37,6 +37,7 @@ _ERRORS: dict[str, type[SparkfusionError]] = {
         FeedError,
         LostInputError,
         errors.TaskCrashError,
+        errors.WorkerLostError,
         ProtocolError,
     )
 }

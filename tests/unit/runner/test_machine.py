@@ -6,7 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from sparkfusion.errors import ExternalError, InternalError, ResourceError, SparkfusionError, TaskCrashError, UserError
+from sparkfusion.errors import (
+    ExternalError,
+    InternalError,
+    ResourceError,
+    SparkfusionError,
+    TaskCrashError,
+    UserError,
+    WorkerLostError,
+)
 from sparkfusion.exchange.manifest import FrameFile, Manifest
 from sparkfusion.ids import TaskKey
 from sparkfusion.plan.stage import Exchange, ExchangeKind, Head, Stage, StageGraph
@@ -447,3 +455,28 @@ def test_a_finished_task_is_not_moved() -> None:
     (key,) = query.start()
     query.tell(TaskSucceeded(key, Manifest(key)))
     assert query.tell(TaskStalled(key)) == ()
+
+
+def test_a_task_that_saw_too_many_workers_go_is_not_given_to_another() -> None:
+    query = Query(graph_of(stage(1, tasks=2)), Policy(worker_losses=2))
+    query.start()
+    lost = WorkerLostError("worker flight://a:1 is lost: the connection was closed")
+    for task in (0, 1):  # one machine restarts: everything that ran there is tried again
+        _, again = query.tell(TaskErrored(TaskKey("q", 1, task, 0), lost))
+        assert launched((again,)) == [TaskKey("q", 1, task, 1)]
+    query.tell(TaskErrored(TaskKey("q", 1, 0, 1), ExternalError("no answer")))
+    _, end = query.tell(TaskErrored(TaskKey("q", 1, 0, 2), lost))
+    assert isinstance(end, End)
+    assert isinstance(end.error, WorkerLostError)
+    assert "2 workers were lost while they ran this task" in str(end.error)
+    assert "sparkfusion.max_worker_losses" in str(end.error)
+
+
+def test_how_many_workers_may_be_lost_is_a_setting() -> None:
+    query = Query(graph_of(stage(1)), Policy(worker_losses=3))
+    query.start()
+    for attempt in range(2):
+        _, again = query.tell(TaskErrored(TaskKey("q", 1, 0, attempt), WorkerLostError("lost")))
+        assert launched((again,)) == [TaskKey("q", 1, 0, attempt + 1)]
+    _, end = query.tell(TaskErrored(TaskKey("q", 1, 0, 2), WorkerLostError("lost")))
+    assert isinstance(end, End)
