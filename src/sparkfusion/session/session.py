@@ -32,6 +32,7 @@ from sparkfusion.session.explain_statement import datafusion_rows, explain_rows,
 from sparkfusion.session.external_tables import run_statement
 from sparkfusion.session.frame import Copy, DataFrame
 from sparkfusion.session.layout import has_files
+from sparkfusion.session.logs import quiet_datafusion
 from sparkfusion.session.notices import Notices, require_distributed
 from sparkfusion.session.object_stores import ObjectStores
 from sparkfusion.session.planner import Planned, Planner
@@ -70,6 +71,7 @@ class Session(CatalogMethods):
     """
 
     def __init__(self, runner: Runner, settings: Mapping[str, object] | None = None) -> None:
+        quiet_datafusion()
         check_wire_format()
         self.context = SessionContext(datafusion.SessionConfig(_DEFAULTS))
         self.config = SessionSettings(self.context, config.Settings())
