@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WIRE := src/sparkfusion/plan/wire
 FUZZ_CASES ?= 3000
+MESSAGES ?= 100000
 RUNS ?= 20
 MINUTES ?= 15
 SECONDS ?= 120
@@ -14,7 +15,7 @@ WARM_UP ?= each
 GIGABYTES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check unit format fuzz stress-exit soak bench bench-spark bench-feed bench-transport demo wire clean
+.PHONY: help setup test check unit format fuzz fuzz-messages stress-exit soak bench bench-spark bench-feed bench-transport demo wire clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | awk -F '\t' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -50,6 +51,9 @@ stress-exit: setup ## programs that end in every way, many at once: each with it
 
 soak: setup ## mixed queries in one session for a while: files, memory, threads and open files (SECONDS=120)
 	$(BIN)/python -m benchmarks.soak --seconds $(SECONDS)
+
+fuzz-messages: setup ## randomly changed orders against what a worker checks before it runs them (MESSAGES=100000)
+	$(BIN)/python -m tests.fuzz.messages --count $(MESSAGES)
 
 bench: setup ## TPC-H timings
 	$(BIN)/python -m benchmarks.tpch
