@@ -32,6 +32,7 @@ class QueryJob:
         recipe: gives the same for tasks in other processes, picklable; raises where that cannot be.
         writes: tasks whose rows would go to the reader write them to files instead.
         feeds: the fed tables that it scans.
+        files: what owns files that it reads; they go with it.
     """
 
     query: QueryId
@@ -43,6 +44,7 @@ class QueryJob:
     recipe: Callable[[], PrepareContext | None] = lambda: None
     writes: CopyOrder | None = None
     feeds: tuple[FeedDeclaration, ...] = ()
+    files: tuple[object, ...] = ()
 
 
 @dataclass(frozen=True)

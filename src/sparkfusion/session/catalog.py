@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import datafusion
 import pyarrow as pa
@@ -27,7 +28,14 @@ from sparkfusion.session.verbs import call_datafusion, unwrap
 
 if TYPE_CHECKING:
     from sparkfusion.runner.base import Runner
+    from sparkfusion.session.config import SessionSettings
     from sparkfusion.session.planner import Planner
+    from sparkfusion.session.session_schema import SessionSchema
+
+T = TypeVar("T")
+
+
+_OF_ROWS = frozenset({"register_record_batches", "register_batch"})
 
 
 def _register(name: str) -> Callable[..., None]:
@@ -54,6 +62,8 @@ def _register(name: str) -> Callable[..., None]:
             hint = (error.hint if isinstance(error, SparkfusionError) else None) or name_hint(words, self.context)
             raise UserError(f"cannot register table {table!r}{shown}: {words}", hint=hint) from error
         self._planner.lossy_tables.add(table, lost_options(arguments))
+        if name in _OF_ROWS:
+            self._planner.memory_tables.adopt([table])
 
     return method
 
@@ -75,6 +85,9 @@ def _read(name: str) -> Callable[..., DataFrame]:
             made, arguments = call_datafusion(read_files, self.context, original, arranged)
         else:
             made = call_with_tables(self.context, original, self.context, *args, **kwargs)
+            table = made.logical_plan().to_variant().table_name()
+            self._planner.memory_tables.adopt([table])
+            made = self.read_names(table, lambda: call_datafusion(self.context.table, f'"{table}"'), made)
         self._planner.lossy_tables.add(UNNAMED, lost_options(arguments))
         return self._frame(made)
 
@@ -98,6 +111,8 @@ class CatalogMethods:
     _planner: Planner
     _runner: Runner
     _object_stores: ObjectStores
+    _schema: SessionSchema
+    config: SessionSettings
 
     register_parquet = _register("register_parquet")
     register_csv = _register("register_csv")
@@ -207,6 +222,19 @@ class CatalogMethods:
             host: the bucket, where the store does not know it.
         """
         call_datafusion(self._object_stores.add, self.context, schema, store, host)
+
+    def read_names(self, text: str, read: Callable[[], T], otherwise: T | None = None) -> T:
+        """Read a query or a name, where names of large in-memory tables mean them by reference.
+
+        If there are none, or what the text says can be said of the tables themselves only, it is read as it is.
+        """
+        settings, tables = self.config.ours, self._planner.memory_tables
+        with tables.made_by(text):
+            views = tables.views(text, settings.integer("memory_table_bytes"))
+            if views:
+                with suppress(SparkfusionError), self._schema.instead(views):
+                    return read()
+            return read() if otherwise is None else otherwise
 
     def _frame(self, inner: datafusion.DataFrame) -> DataFrame:
         return DataFrame(cast("Any", self), inner)

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import datafusion
+import pyarrow as pa
 from datafusion import SessionContext
 
 from sparkfusion.errors import SparkfusionError, UserError
@@ -79,6 +80,11 @@ def refusals_explained(change: Change | None) -> Iterator[None]:
         if change is None or not mark:
             raise
         raise UserError(f"cannot run {change}: {words}", hint=_what_instead(change)) from error
+
+
+def count_of_none() -> datafusion.DataFrame:
+    """The answer of a statement that had nothing to write."""
+    return SessionContext().from_arrow(pa.table({"count": pa.array([0], pa.uint64())}))
 
 
 def _what_instead(change: Change) -> str:

@@ -54,12 +54,12 @@ def memory_bytes(leaf: ExecutionPlan) -> int | None:
     counts = [int(count) for count in found[1].split(",") if count.strip()]
     total = 0
     for partition, batches in enumerate(counts):
-        seen = [batch.to_pyarrow().nbytes for batch in islice(_whole_batches().execute(leaf, partition), _SAMPLED)]
+        seen = [batch.to_pyarrow().nbytes for batch in islice(whole_batches().execute(leaf, partition), _SAMPLED)]
         total += sum(seen) * max(batches, len(seen)) // max(1, len(seen))
     return total
 
 
 @cache
-def _whole_batches() -> SessionContext:
+def whole_batches() -> SessionContext:
     """A context in which scans give batches as they are, however large, and not slices of them."""
     return SessionContext(SessionConfig().with_batch_size(_ANY_ROWS))

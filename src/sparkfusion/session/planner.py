@@ -29,10 +29,12 @@ from sparkfusion.plan.wire import PlanNode, decode, kind, walk
 from sparkfusion.plan.wire.build import union
 from sparkfusion.plan.wire.depth import check_depth
 from sparkfusion.session.config import SessionSettings
+from sparkfusion.session.encoding import encode_plan, leaf_bytes
 from sparkfusion.session.feeds import FeedTables
 from sparkfusion.session.host_tables import HostTables
 from sparkfusion.session.lossy import LossyTables
 from sparkfusion.session.memory_rows import SHOW_SIZES, survey
+from sparkfusion.session.memory_tables import MemoryTables, TableFiles
 from sparkfusion.session.spool import TableSpool
 from sparkfusion.worker.session import SPARK_FUNCTIONS, session_config
 
@@ -44,13 +46,10 @@ _BROADCAST_ROWS = "datafusion.optimizer.hash_join_single_partition_threshold_row
 _BYTES_PER_ROW = 16  # a guess for build sides whose size DataFusion cannot tell
 _ENABLE = "allow it with SET sparkfusion.enabled = true"
 _WRITE_FIRST = "write the rows it needs to Parquet first (write_parquet of a simpler query), and register that"
-_SMALL_LEAVES = ("StreamingTableExec", "WorkTableExec")
-_ANY_SIZE = 1 << 60
 _STATEMENT = re.compile(r"CopyTo: |Explain|Analyze")
 _SUBQUERY_LEFT = "Physical plan does not support logical expression ScalarSubquery"
 _NO_JOIN = "a scalar subquery stands where no join can replace it: in ORDER BY, GROUP BY, ON, an aggregate or a window"
 _SUBQUERIES = "datafusion.optimizer.enable_physical_uncorrelated_scalar_subquery"
-_UNSUPPORTED_OPERATOR = re.compile(r"Unsupported plan and extension codec failed.*?Plan: (\w+)", re.DOTALL)
 _TABLE_SCAN = re.compile(r"TableScan: (.+?)(?= projection=|, (?:full_|partial_)?filters=|, fetch=|$)", re.MULTILINE)
 
 
@@ -63,6 +62,7 @@ class Planned:
         session_options: those of the session, for a single node.
         plan: the whole plan as DataFusion made it for distribution, encoded; None where that was not possible.
         feeds: the scans of fed tables in it.
+        files: those of in-memory tables that it reads. They are there as long as somebody has them.
         seconds: all of planning. `cut_seconds`: our part of it.
     """
 
@@ -73,6 +73,7 @@ class Planned:
     seconds: float
     cut_seconds: float = 0.0
     feeds: tuple[FeedDeclaration, ...] = ()
+    files: tuple[TableFiles, ...] = ()
 
 
 class Planner:
@@ -82,10 +83,12 @@ class Planner:
         self,
         settings: SessionSettings,
         prepare: Callable[[SessionContext], None],
+        memory_tables: MemoryTables,
         tasks_see_files: Callable[[], bool] = lambda: True,
     ) -> None:
         self._settings = settings
         self._prepare = prepare
+        self.memory_tables = memory_tables
         self._tasks_see_files = tasks_see_files
         self._lock = threading.Lock()
         self._spool = TableSpool()
@@ -96,6 +99,7 @@ class Planner:
 
     def close(self) -> None:
         self._spool.close()
+        self.memory_tables.close()
         self.host_tables.close()
         self.feeds.close()
 
@@ -130,6 +134,7 @@ class Planner:
             seconds=seconds,
             cut_seconds=attempt.cut_seconds,
             feeds=attempt.declared,
+            files=attempt.files,
         )
 
     def keep_here(self, reads: Sequence[datafusion.DataFrame], reason: str) -> Planned:
@@ -179,7 +184,8 @@ class Planner:
         """The query's plan, for as many partitions as it is worth."""
         logical = frame.logical_plan()
         try:
-            physical = self._physical(logical, attempt, upper)
+            with self.memory_tables.noticing() as referred:
+                physical = self._physical(logical, attempt, upper)
         except SparkfusionError as error:
             if _single_node_plans(frame):
                 raise NotDistributableError(_why_not_planned(error)) from error
@@ -188,7 +194,7 @@ class Planner:
         if held <= attempt.settings.integer("memory_table_bytes"):
             root, held = self._encode(physical, attempt), 0
         else:  # encoding the whole plan would copy those rows
-            root = union(decode(_encoded(leaf, physical.context)) for leaf in others)
+            root = union(decode(encode_plan(leaf, physical.context)) for leaf in others)
             self._mark(root, attempt)
         scanned = scan_bytes(root) + in_memory_weight(held)
         wanted = choose_partitions(scanned, attempt.settings.integer("bytes_per_partition"), upper)
@@ -199,9 +205,22 @@ class Planner:
         elif wanted == 1:
             worth_two = choose_partitions(scanned, attempt.settings.integer("bytes_per_partition"), 2) == 2
             raise NotDistributableError(_too_small(scanned, upper), Why.SWITCHED_OFF if worth_two else Why.SMALL)
+        if held and referred and not attempt.with_rows and self._tasks_see_files():
+            return self._encode_by_reference(logical, attempt, wanted, referred)
         if wanted != upper:
             physical = self._physical(logical, attempt, wanted)
         return root if wanted == upper and not held else self._encode(physical, attempt)
+
+    def _encode_by_reference(
+        self, logical: datafusion.LogicalPlan, attempt: _Attempt, partitions: int, referred: set[int]
+    ) -> PlanNode:
+        """The query's plan, with scans of files for these tables, whose rows are in memory."""
+        with self.memory_tables.in_files(referred, attempt.settings.directory()) as files:
+            physical = self._physical(logical, attempt, partitions)
+        root = self._encode(physical, attempt)
+        self.memory_tables.point_to_versions(root, files)
+        attempt.files = tuple(files)
+        return root
 
     def _physical(
         self,
@@ -227,7 +246,7 @@ class Planner:
             raise classify(error) from error
 
     def _encode(self, physical: _Physical, attempt: _Attempt) -> PlanNode:
-        encoded = _encoded(physical.plan, physical.context)
+        encoded = encode_plan(physical.plan, physical.context)
         check_depth(encoded)
         attempt.encoded = encoded
         if attempt.options.get(_TIME_ZONE) and b"to_timestamp" in attempt.encoded:
@@ -266,7 +285,7 @@ class Planner:
         attempt = _Attempt(self._settings.ours, self._settings.datafusion_options(), with_rows=False)
         physical = self._physical(logical, attempt, 2, {_SUBQUERIES: "true"})
         held, others = survey(physical.plan)
-        return in_memory_weight(held) + sum(_leaf_bytes(leaf, physical.context) for leaf in others)
+        return in_memory_weight(held) + sum(leaf_bytes(leaf, physical.context) for leaf in others)
 
     def _probe_for(self, functions: tuple[str, ...]) -> SchemaProbe:
         """A probe that knows these functions of Spark's. A scan is not even decoded without its object store."""
@@ -325,6 +344,7 @@ class _Attempt:
         self.feeds: tuple[FeedScan, ...] = ()
         self.planned: datafusion.DataFrame | None = None
         self.declared: tuple[FeedDeclaration, ...] = ()
+        self.files: tuple[TableFiles, ...] = ()
 
 
 def _size_options(attempt: _Attempt) -> dict[str, str]:
@@ -336,22 +356,6 @@ def _size_options(attempt: _Attempt) -> dict[str, str]:
         _BROADCAST: str(max(int(options[_BROADCAST]), broadcast)),
         _BROADCAST_ROWS: str(max(int(options[_BROADCAST_ROWS]), broadcast // _BYTES_PER_ROW)),
     }
-
-
-def _encoded(plan: ExecutionPlan, context: SessionContext) -> bytes:
-    try:
-        return plan.to_bytes(context)
-    except Exception as error:
-        raise NotDistributableError(_why_not_encoded(error)) from None
-
-
-def _leaf_bytes(leaf: ExecutionPlan, context: SessionContext) -> int:
-    """What a leaf reads. Of one that cannot be encoded nothing is known: it counts as large, but for DataFusion's own
-    tables of names and of a recursion's rows."""
-    try:
-        return scan_bytes(decode(_encoded(leaf, context)))
-    except NotDistributableError:
-        return 0 if leaf.display().startswith(_SMALL_LEAVES) else _ANY_SIZE
 
 
 def _single_node_plans(frame: datafusion.DataFrame) -> bool:
@@ -367,13 +371,6 @@ def _why_not_planned(error: SparkfusionError) -> str:
     if _SUBQUERY_LEFT in error.message:
         return _NO_JOIN
     return f"DataFusion cannot plan it for tasks: {first_words(error)}"
-
-
-def _why_not_encoded(error: Exception) -> str:
-    operator = _UNSUPPORTED_OPERATOR.search(str(error))
-    if operator is not None:
-        return f"{operator[1]} has no place in the plan's wire format"
-    return f"the plan cannot be encoded: {first_words(error)}"
 
 
 def _too_small(scanned: int, upper: int) -> str:

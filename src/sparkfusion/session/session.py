@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -26,17 +27,19 @@ from sparkfusion.runner.base import QueryJob, Runner, RunningJob
 from sparkfusion.runner.targets import runner_for
 from sparkfusion.session.bad_input import locate_bad_line
 from sparkfusion.session.catalog import CatalogMethods
-from sparkfusion.session.changes import changes_nothing, find_change, refusals_explained
+from sparkfusion.session.changes import changes_nothing, count_of_none, find_change, refusals_explained
 from sparkfusion.session.config import DEFAULT_CATALOG, DEFAULT_SCHEMA, SessionSettings
 from sparkfusion.session.explain_statement import datafusion_rows, explain_rows, is_copy, is_planned
 from sparkfusion.session.external_tables import run_statement
 from sparkfusion.session.frame import Copy, DataFrame
 from sparkfusion.session.layout import has_files
 from sparkfusion.session.logs import quiet_datafusion
+from sparkfusion.session.memory_tables import MemoryTables
 from sparkfusion.session.notices import Notices, require_distributed
 from sparkfusion.session.object_stores import ObjectStores
 from sparkfusion.session.planner import Planned, Planner
 from sparkfusion.session.query import RunningQuery, settle_schema
+from sparkfusion.session.session_schema import SessionSchema
 from sparkfusion.session.settings_table import all_settings_listed
 from sparkfusion.session.single_node import SingleNodeJob, limit
 from sparkfusion.session.statements import (
@@ -74,6 +77,7 @@ class Session(CatalogMethods):
         quiet_datafusion()
         check_wire_format()
         self.context = SessionContext(datafusion.SessionConfig(_DEFAULTS))
+        self._schema = SessionSchema(self.context)
         self.config = SessionSettings(self.context, config.Settings())
         list_files_anew(self.context)
         self._runner = runner
@@ -85,7 +89,8 @@ class Session(CatalogMethods):
         except BaseException:
             runner.close()
             raise
-        self._planner = Planner(self.config, self.prepare, lambda: runner.shares_files(self.config.ours))
+        see_files = functools.partial(runner.shares_files, self.config.ours)
+        self._planner = Planner(self.config, self.prepare, MemoryTables(self._schema), see_files)
         self._closed = False
 
     def _configure(self, settings: Mapping[str, object]) -> None:
@@ -149,8 +154,9 @@ class Session(CatalogMethods):
         try:
             call, kept = self.context.sql, {"options": allowed, "param_values": values, **unwrapped}
             with all_settings_listed(self.context, self.config, query) as text:
-                made: datafusion.DataFrame = run_statement(
-                    self.context, text, lambda text: call_with_tables(self.context, call, text, **kept), self.prepare
+                run = functools.partial(call_with_tables, self.context, call, **kept)
+                made: datafusion.DataFrame = self.read_names(
+                    query, lambda: run_statement(self.context, text, run, self.prepare)
                 )
             return made
         except SparkfusionError as error:
@@ -170,7 +176,7 @@ class Session(CatalogMethods):
             return set()
 
     def table(self, name: str) -> DataFrame:
-        return DataFrame(self, call_with_tables(self.context, self.context.table, name))
+        return DataFrame(self, self.read_names(name, lambda: call_with_tables(self.context, self.context.table, name)))
 
     def copy(self, source: DataFrame, tail: str, mode: WriteMode | None = None) -> DataFrame:
         """A frame that writes the rows of `source`, as the rest of a COPY statement says, and counts them."""
@@ -238,7 +244,7 @@ class Session(CatalogMethods):
     def _single_node_frame(self, frame: DataFrame) -> datafusion.DataFrame:
         if frame.changes is None or not changes_nothing(frame.changes, frame.to_datafusion()):
             return frame.to_datafusion()
-        return _count_of_none()
+        return count_of_none()
 
     def _job(self, query: QueryId, graph: StageGraph, planned: Planned, writes: CopyOrder | None = None) -> QueryJob:
         return QueryJob(
@@ -251,6 +257,7 @@ class Session(CatalogMethods):
             recipe=lambda: self._object_stores.recipe(stage.plan for stage in graph.stages),
             writes=writes,
             feeds=planned.feeds,
+            files=planned.files,
         )
 
     def place(self) -> str:
@@ -273,7 +280,7 @@ class Session(CatalogMethods):
             target.path, copies.mode, query, directory=target.is_directory, has_files=partial(has_files, self.prepare)
         )
         if placement is None:
-            return RunningQuery(query, frame.schema(), SingleNodeJob(_count_of_none()), Head(()), self._emit)
+            return RunningQuery(query, frame.schema(), SingleNodeJob(count_of_none()), Head(()), self._emit)
         try:
             job = self._write_job(query, copies, planned, target, target.at(placement.path))
         except BaseException:
@@ -371,11 +378,6 @@ class Session(CatalogMethods):
     def prepare(self, context: SessionContext) -> None:
         """Give a context what cannot travel as data."""
         self._object_stores.prepare(context)
-
-
-def _count_of_none() -> datafusion.DataFrame:
-    """The answer of a statement that had nothing to write."""
-    return SessionContext().from_arrow(pa.table({"count": pa.array([0], pa.uint64())}))
 
 
 def _cannot_run_at_once() -> UserError:

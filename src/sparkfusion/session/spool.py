@@ -61,7 +61,7 @@ class TableSpool:
     def _write(self, rows: bytes, projection: list[int], directory: str) -> Path:
         """The file of these columns of these rows, written once."""
         digest = hashlib.blake2b(rows, digest_size=16, key=repr(projection).encode()[:64]).hexdigest()
-        path = self._directory(directory) / f"{digest}.arrow"
+        path = self.directory(directory) / f"{digest}.arrow"
         if not path.exists():
             with pa.ipc.open_stream(rows) as reader:
                 table = reader.read_all().select(projection)
@@ -71,7 +71,7 @@ class TableSpool:
             part.rename(path)
         return path
 
-    def _directory(self, directory: str) -> Path:
+    def directory(self, directory: str) -> Path:
         if self._home is None:
             base = Path(directory or tempfile.gettempdir()).absolute()
             if not base.is_dir():

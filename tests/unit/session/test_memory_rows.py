@@ -78,8 +78,8 @@ def test_a_query_on_a_single_node_does_not_encode_rows(session: Session, make: C
     assert sum(session.sql(SUM).to_pydict()["s"]) == ROWS * (ROWS - 1) // 2
 
 
-def test_a_query_is_encoded_once_when_it_is_distributed(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    _from_arrow(session)
+def test_rows_of_a_cached_frame_are_encoded_once(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    _cached(session)
     session.config["sparkfusion.bytes_per_partition"] = BYTES // 8 // 2
     session.config["datafusion.execution.target_partitions"] = 8
     encoded: list[int] = []
