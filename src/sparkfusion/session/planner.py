@@ -15,7 +15,7 @@ from datafusion import SessionContext
 from datafusion.plan import ExecutionPlan
 
 from sparkfusion import config
-from sparkfusion.errors import PlanTooDeepError, PlanTooLargeError, SparkfusionError, UserError, classify, first_words
+from sparkfusion.errors import PlanTooDeepError, PlanTooLargeError, SparkfusionError, UserError, classify
 from sparkfusion.feed.declare import FeedDeclaration
 from sparkfusion.plan.distribute import ISOLATION_OPTIONS, distribute
 from sparkfusion.plan.feeds import FeedScan
@@ -35,11 +35,11 @@ from sparkfusion.session.host_tables import HostTables
 from sparkfusion.session.lossy import LossyTables
 from sparkfusion.session.memory_rows import SHOW_SIZES, survey
 from sparkfusion.session.memory_tables import MemoryTables, TableFiles
+from sparkfusion.session.reasons import TARGET, single_node_plans, too_small, why_not_planned
 from sparkfusion.session.spool import TableSpool
 from sparkfusion.worker.session import SPARK_FUNCTIONS, session_config
 
 _TIME_ZONE = "datafusion.execution.time_zone"
-_TARGET = "datafusion.execution.target_partitions"
 _MIN_SPLIT = "datafusion.optimizer.repartition_file_min_size"
 _BROADCAST = "datafusion.optimizer.hash_join_single_partition_threshold"
 _BROADCAST_ROWS = "datafusion.optimizer.hash_join_single_partition_threshold_rows"
@@ -47,8 +47,6 @@ _BYTES_PER_ROW = 16  # a guess for build sides whose size DataFusion cannot tell
 _ENABLE = "allow it with SET sparkfusion.enabled = true"
 _WRITE_FIRST = "write the rows it needs to Parquet first (write_parquet of a simpler query), and register that"
 _STATEMENT = re.compile(r"CopyTo: |Explain|Analyze")
-_SUBQUERY_LEFT = "Physical plan does not support logical expression ScalarSubquery"
-_NO_JOIN = "a scalar subquery stands where no join can replace it: in ORDER BY, GROUP BY, ON, an aggregate or a window"
 _SUBQUERIES = "datafusion.optimizer.enable_physical_uncorrelated_scalar_subquery"
 _TABLE_SCAN = re.compile(r"TableScan: (.+?)(?= projection=|, (?:full_|partial_)?filters=|, fetch=|$)", re.MULTILINE)
 
@@ -122,7 +120,7 @@ class Planner:
             except (NotDistributableError, PlanTooDeepError) as error:
                 refusal = error if isinstance(error, NotDistributableError) else NotDistributableError(error.message)
                 self._refuse_placeholders(frame, str(refusal))
-                distribution = Distribution(reason=str(refusal), why=self._why(refusal, frame))
+                distribution = Distribution(reason=str(refusal), why=self._why(refusal, frame, attempt.physical))
             else:
                 distribution = Distribution(graph)
         seconds = time.perf_counter() - started
@@ -155,7 +153,7 @@ class Planner:
         text = logical.display_indent()
         tables = dict.fromkeys(_TABLE_SCAN.findall(text))
         check_logical(text, {table: lost for table in tables if (lost := self.lossy_tables.lost(table))})
-        upper = int(attempt.options[_TARGET]) or config.available_cores()
+        upper = int(attempt.options[TARGET]) or config.available_cores()
         attempt.slots = max(2, upper)
         try:
             root = self._choose(frame, attempt, upper)
@@ -185,10 +183,10 @@ class Planner:
         logical = frame.logical_plan()
         try:
             with self.memory_tables.noticing() as referred:
-                physical = self._physical(logical, attempt, upper)
+                physical = attempt.physical = self._physical(logical, attempt, upper)
         except SparkfusionError as error:
-            if _single_node_plans(frame):
-                raise NotDistributableError(_why_not_planned(error)) from error
+            if single_node_plans(frame):
+                raise NotDistributableError(why_not_planned(error)) from error
             raise
         held, others = survey(physical.plan)
         if held <= attempt.settings.integer("memory_table_bytes"):
@@ -204,7 +202,7 @@ class Planner:
             wanted = max(2, wanted)
         elif wanted == 1:
             worth_two = choose_partitions(scanned, attempt.settings.integer("bytes_per_partition"), 2) == 2
-            raise NotDistributableError(_too_small(scanned, upper), Why.SWITCHED_OFF if worth_two else Why.SMALL)
+            raise NotDistributableError(too_small(scanned, upper), Why.SWITCHED_OFF if worth_two else Why.SMALL)
         if held and referred and not attempt.with_rows and self._tasks_see_files():
             return self._encode_by_reference(logical, attempt, wanted, referred)
         if wanted != upper:
@@ -230,7 +228,7 @@ class Planner:
         extra: Mapping[str, str] | None = None,
     ) -> _Physical:
         """DataFusion's physical plan of the query for so many partitions."""
-        attempt.options = attempt.base_options | _size_options(attempt) | ISOLATION_OPTIONS | {_TARGET: str(partitions)}
+        attempt.options = attempt.base_options | _size_options(attempt) | ISOLATION_OPTIONS | {TARGET: str(partitions)}
         context = SessionContext(session_config({**attempt.options, **SHOW_SIZES, **(extra or {})}))
         self._prepare(context)
         try:
@@ -264,7 +262,9 @@ class Planner:
         tasks_for = partial(choose_partitions, bytes_per_partition=per_task, upper_bound=attempt.slots)
         attempt.feeds = self.feeds.mark(root, tasks_for, attempt.options)
 
-    def _why(self, refusal: NotDistributableError, frame: datafusion.DataFrame) -> Why:
+    def _why(
+        self, refusal: NotDistributableError, frame: datafusion.DataFrame, physical: _Physical | None = None
+    ) -> Why:
         """The kind of a refusal: one that reads little is small, whatever else keeps it from being distributed."""
         settings = self._settings.ours
         if refusal.why is Why.SMALL:
@@ -272,18 +272,24 @@ class Planner:
         if refusal.why is Why.SWITCHED_OFF and not settings.flag("require_distributed"):
             return Why.SWITCHED_OFF
         try:
-            scanned = self._readable_bytes(frame.logical_plan())
+            scanned = self._readable_bytes(frame.logical_plan(), physical)
         except SparkfusionError:  # the query is wrong, and its user is told when it runs
             return Why.SMALL
         worth = choose_partitions(scanned, settings.integer("bytes_per_partition"), 2) == 2
         return refusal.why if worth else Why.SMALL
 
-    def _readable_bytes(self, logical: datafusion.LogicalPlan) -> int:
-        """About what a query reads, also one that cannot be encoded. EXPLAIN and the like count with their query."""
+    def _readable_bytes(self, logical: datafusion.LogicalPlan, physical: _Physical | None) -> int:
+        """About what a query reads, also one that cannot be encoded. EXPLAIN and the like count with their query.
+
+        Args:
+            physical: its plan, if it was planned before: planning a very long expression takes seconds.
+        """
         while _STATEMENT.match(logical.display()) and logical.inputs():
             (logical, *_) = logical.inputs()
-        attempt = _Attempt(self._settings.ours, self._settings.datafusion_options(), with_rows=False)
-        physical = self._physical(logical, attempt, 2, {_SUBQUERIES: "true"})
+            physical = None
+        if physical is None:
+            attempt = _Attempt(self._settings.ours, self._settings.datafusion_options(), with_rows=False)
+            physical = self._physical(logical, attempt, 2, {_SUBQUERIES: "true"})
         held, others = survey(physical.plan)
         return in_memory_weight(held) + sum(leaf_bytes(leaf, physical.context) for leaf in others)
 
@@ -344,6 +350,7 @@ class _Attempt:
         self.feeds: tuple[FeedScan, ...] = ()
         self.planned: datafusion.DataFrame | None = None
         self.declared: tuple[FeedDeclaration, ...] = ()
+        self.physical: _Physical | None = None
         self.files: tuple[TableFiles, ...] = ()
 
 
@@ -356,29 +363,6 @@ def _size_options(attempt: _Attempt) -> dict[str, str]:
         _BROADCAST: str(max(int(options[_BROADCAST]), broadcast)),
         _BROADCAST_ROWS: str(max(int(options[_BROADCAST_ROWS]), broadcast // _BYTES_PER_ROW)),
     }
-
-
-def _single_node_plans(frame: datafusion.DataFrame) -> bool:
-    """Whether DataFusion can plan a query as the session has it, without the options that make it safe to isolate."""
-    try:
-        frame.execution_plan()
-    except Exception:
-        return False
-    return True
-
-
-def _why_not_planned(error: SparkfusionError) -> str:
-    if _SUBQUERY_LEFT in error.message:
-        return _NO_JOIN
-    return f"DataFusion cannot plan it for tasks: {first_words(error)}"
-
-
-def _too_small(scanned: int, upper: int) -> str:
-    if upper == 1:
-        return f"{_TARGET} is 1"
-    if scanned == 0:
-        return "it scans no files: metadata or constants answer it"
-    return f"it reads {scanned:,} bytes, less than two tasks are worth (sparkfusion.bytes_per_partition)"
 
 
 def _check_plan_size(graph: StageGraph, limit: int, tables: list[str]) -> None:

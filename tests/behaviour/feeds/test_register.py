@@ -186,5 +186,5 @@ WRONG_UNITS: dict[str, Callable[[], WorkUnit]] = {
 
 @pytest.mark.parametrize("kind", WRONG_UNITS)
 def test_a_units_weight_is_checked(kind: str) -> None:
-    with pytest.raises(UserError, match="weight must be more than 0"):
+    with pytest.raises(UserError, match="weight must be a number above 0"):
         WRONG_UNITS[kind]()

@@ -1,0 +1,36 @@
+"""Why a query is not distributed, in words."""
+
+from __future__ import annotations
+
+import datafusion
+
+from sparkfusion.errors import SparkfusionError, first_words
+
+TARGET = "datafusion.execution.target_partitions"
+_SUBQUERY_LEFT = "Physical plan does not support logical expression ScalarSubquery"
+_NO_JOIN = "a scalar subquery stands where no join can replace it: in ORDER BY, GROUP BY, ON, an aggregate or a window"
+
+
+def single_node_plans(frame: datafusion.DataFrame) -> bool:
+    """Whether DataFusion can plan a query as the session has it, without the options that make it safe to isolate."""
+    try:
+        frame.execution_plan()
+    except Exception:
+        return False
+    return True
+
+
+def why_not_planned(error: SparkfusionError) -> str:
+    """The reason if DataFusion plans a query only without the options that make it safe to isolate."""
+    if _SUBQUERY_LEFT in error.message:
+        return _NO_JOIN
+    return f"DataFusion cannot plan it for tasks: {first_words(error)}"
+
+
+def too_small(scanned: int, upper: int) -> str:
+    """The reason if a query is worth one partition only."""
+    if upper == 1:
+        return f"{TARGET} is 1"
+    if scanned == 0:
+        return "it scans no files: metadata or constants answer it"
+    return f"it reads {scanned:,} bytes, too little to split into two tasks (sparkfusion.bytes_per_partition)"
