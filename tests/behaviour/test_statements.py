@@ -160,7 +160,6 @@ def test_a_delete_with_a_limit_is_refused(session: Session) -> None:
         ("delete from t where k = 1", "cannot run DELETE FROM t: DELETE not supported"),
         ("update t set k = 1", "cannot run UPDATE t: UPDATE not supported"),
         ("truncate table m", "cannot run TRUNCATE TABLE m: "),
-        ("insert overwrite m values (1)", "cannot run INSERT OVERWRITE m: "),
         (MERGE, "cannot run MERGE INTO m: "),
     ],
 )

@@ -443,6 +443,12 @@ def test_datafusion_by_itself_does_not_find_it_empty(session: Session, spark: Sp
             session.sql(query).to_datafusion().collect()
 
 
+def test_it_cannot_be_overwritten(session: Session, spark: SparkSession) -> None:
+    session.register_spark("t", spark.range(3))
+    with pytest.raises(UserError, match="cannot run INSERT OVERWRITE t: t is a table of Spark's"):
+        session.sql("insert overwrite t values (1)")
+
+
 def test_nothing_can_be_inserted(session: Session, spark: SparkSession) -> None:
     session.register_spark("t", spark.range(3))
     with pytest.raises(UserError):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -17,14 +17,18 @@ from datafusion import SessionContext
 from sparkfusion.errors import SparkfusionError, UserError, clean_message
 from sparkfusion.feed.feed import WorkUnitFeed
 from sparkfusion.feed.provider import Reader, WorkUnitFeedProvider
+from sparkfusion.session.directory_tables import DirectoryTables, parse_external, registered
 from sparkfusion.session.feed_options import FeedArguments, resolve
 from sparkfusion.session.file_tables import FORMATS, arrange, read_files, register_files
 from sparkfusion.session.frame import DataFrame
 from sparkfusion.session.host_tables import sized
 from sparkfusion.session.lossy import UNNAMED, lost_options
 from sparkfusion.session.object_stores import ObjectStores
+from sparkfusion.session.statements import lossy_external_table
 from sparkfusion.session.table_names import call_with_tables, name_hint
+from sparkfusion.session.table_writes import write_table
 from sparkfusion.session.verbs import call_datafusion, unwrap
+from sparkfusion.session.write_modes import WriteMode
 
 if TYPE_CHECKING:
     from sparkfusion.runner.base import Runner
@@ -62,6 +66,8 @@ def _register(name: str) -> Callable[..., None]:
             hint = (error.hint if isinstance(error, SparkfusionError) else None) or name_hint(words, self.context)
             raise UserError(f"cannot register table {table!r}{shown}: {words}", hint=hint) from error
         self._planner.lossy_tables.add(table, lost_options(arguments))
+        if name in FORMATS and (made := registered(name, FORMATS[name], arguments)) is not None:
+            self.directory_tables.add(table, made)
         if name in _OF_ROWS:
             self._planner.memory_tables.adopt([table])
 
@@ -113,6 +119,7 @@ class CatalogMethods:
     _object_stores: ObjectStores
     _schema: SessionSchema
     config: SessionSettings
+    directory_tables: DirectoryTables
 
     register_parquet = _register("register_parquet")
     register_csv = _register("register_csv")
@@ -235,6 +242,21 @@ class CatalogMethods:
                 with suppress(SparkfusionError), self._schema.instead(views):
                     return read()
             return read() if otherwise is None else otherwise
+
+    def write_table(self, frame: DataFrame, name: str, mode: WriteMode) -> int:
+        """Used by `DataFrame.write_table`, which says what it does."""
+        return write_table(cast("Any", self), frame, name, mode)
+
+    @contextmanager
+    def noting_tables(self, statement: str) -> Iterator[None]:
+        """Remember of a table that the statement makes of files what its plans do not tell."""
+        lossy, external = lossy_external_table(statement), parse_external(statement)
+        before = self.directory_tables.meant_by(external[0]) if external is not None else None
+        yield
+        if lossy is not None:
+            self._planner.lossy_tables.add(*lossy)
+        if external is not None:
+            self.directory_tables.add(*external, before)
 
     def _frame(self, inner: datafusion.DataFrame) -> DataFrame:
         return DataFrame(cast("Any", self), inner)

@@ -22,15 +22,23 @@ _WORDS = {"Delete": "DELETE FROM", "MergeInto": "MERGE INTO", "Truncate": "TRUNC
 _CONDITIONAL = ("UPDATE", "DELETE FROM")
 _CARRY_CONDITION = {"Projection", "Filter", "SubqueryAlias", "TableScan"}
 _NO_ROWS = "EmptyRelation"
+OVERWRITE = "INSERT OVERWRITE"
 
 
 @dataclass(frozen=True)
 class Change:
-    """What a statement does to which table. `reads` are the queries in it, which may be planned at any time."""
+    """What a statement does to which table.
+
+    Attributes:
+        reads: the queries in it, which may be planned at any time; first the one whose rows it takes.
+        into: the in-memory table, as SQL names it, that gets these rows once all are there. None: DataFusion runs the
+            statement.
+    """
 
     operation: str
     table: str
     reads: tuple[datafusion.DataFrame, ...]
+    into: str | None = None
 
     def __str__(self) -> str:
         return f"{self.operation} {self.table}"
@@ -85,6 +93,14 @@ def refusals_explained(change: Change | None) -> Iterator[None]:
 def count_of_none() -> datafusion.DataFrame:
     """The answer of a statement that had nothing to write."""
     return SessionContext().from_arrow(pa.table({"count": pa.array([0], pa.uint64())}))
+
+
+def cannot_run_at_once() -> UserError:
+    """DataFusion ran the query of a statement by itself, and met a placeholder."""
+    return UserError(
+        "the statement reads a feed or a table of Spark's, and is run on a single node, where their rows are not",
+        hint="write the query's rows with write_parquet, or collect() them, and register those",
+    )
 
 
 def _what_instead(change: Change) -> str:

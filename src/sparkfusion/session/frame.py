@@ -133,6 +133,12 @@ class DataFrame:
         """Whether running it changes something: files, or a table."""
         return self.copies is not None or self.changes is not None
 
+    def source(self) -> DataFrame:
+        """The query whose rows it writes, where that is run like any other; else itself."""
+        if self.changes is not None and self.changes.into is not None:
+            return self._with(self.changes.reads[0])
+        return self.copies.source if self.copies is not None else self
+
     def distribution(self) -> Distribution:
         """How the query would run: its stage graph, or the reason why it runs on a single node."""
         return self._session.plan(self).distribution
@@ -306,6 +312,22 @@ class DataFrame:
             refuse_mode(mode)
             return self._write_single_node("write_json", path, write_options)
         return self._write(WriteTarget("JSON", path, {}, tuple(partition_by)), mode)
+
+    def write_table(
+        self, table_name: str, write_options: DataFrameWriteOptions | None = None, *, mode: WriteMode = "append"
+    ) -> int:
+        """Write the rows to a table of the session, columns by their names. Returns the row count.
+
+        Args:
+            write_options: DataFusion's; its own writer then writes to the table that there is, on a single node.
+            mode: "append" adds to the table, "overwrite" replaces its rows, only when all new ones are there; the query
+                may read them. "error" raises if there is such a table, "ignore" then writes nothing and returns 0. If
+                there is none, "append" raises, and the others make one in memory.
+        """
+        if write_options is not None:
+            refuse_mode(mode if mode != "append" else None)
+            return self._write_single_node("write_table", table_name, write_options)
+        return self._session.write_table(self, table_name, check_mode(mode))
 
     def _write(self, target: WriteTarget, mode: WriteMode | None) -> int:
         chosen = check_mode(mode) if mode is not None else None

@@ -27,8 +27,9 @@ from sparkfusion.runner.base import QueryJob, Runner, RunningJob
 from sparkfusion.runner.targets import runner_for
 from sparkfusion.session.bad_input import locate_bad_line
 from sparkfusion.session.catalog import CatalogMethods
-from sparkfusion.session.changes import changes_nothing, count_of_none, find_change, refusals_explained
+from sparkfusion.session.changes import cannot_run_at_once, changes_nothing, count_of_none, refusals_explained
 from sparkfusion.session.config import DEFAULT_CATALOG, DEFAULT_SCHEMA, SessionSettings
+from sparkfusion.session.directory_tables import DirectoryTables
 from sparkfusion.session.explain_statement import datafusion_rows, explain_rows, is_copy, is_planned
 from sparkfusion.session.external_tables import run_statement
 from sparkfusion.session.frame import Copy, DataFrame
@@ -38,6 +39,7 @@ from sparkfusion.session.memory_tables import MemoryTables
 from sparkfusion.session.notices import Notices, require_distributed
 from sparkfusion.session.object_stores import ObjectStores
 from sparkfusion.session.planner import Planned, Planner
+from sparkfusion.session.put_rows import PutJob, put_rows
 from sparkfusion.session.query import RunningQuery, settle_schema
 from sparkfusion.session.session_schema import SessionSchema
 from sparkfusion.session.settings_table import all_settings_listed
@@ -48,12 +50,12 @@ from sparkfusion.session.statements import (
     SetOption,
     ShowOption,
     is_explain,
-    lossy_external_table,
     parse_copy,
     parse_statement,
     without_leading_comments,
 )
 from sparkfusion.session.table_names import PARAMETER_VIEW, call_with_tables
+from sparkfusion.session.table_writes import frame_of
 from sparkfusion.session.upstream import GUARDED_DEFAULTS
 from sparkfusion.session.verbs import call_datafusion, unwrap
 from sparkfusion.session.write import CopyTarget, WriteJob
@@ -79,6 +81,7 @@ class Session(CatalogMethods):
         self.context = SessionContext(datafusion.SessionConfig(_DEFAULTS))
         self._schema = SessionSchema(self.context)
         self.config = SessionSettings(self.context, config.Settings())
+        self.directory_tables = DirectoryTables(self._schema, self.config)
         list_files_anew(self.context)
         self._runner = runner
         self._subscribers: list[Subscriber] = []
@@ -128,11 +131,9 @@ class Session(CatalogMethods):
         copied = parse_copy(query)
         if copied is not None:
             return self._copy_frame(copied, param_values, named_params)
-        lossy = lossy_external_table(query)
-        inner = self._datafusion_frame(query, param_values, named_params)
-        if lossy is not None:
-            self._planner.lossy_tables.add(*lossy)
-        return DataFrame(self, inner, changes=find_change(self.context, inner))
+        with self.noting_tables(query):
+            inner = self._datafusion_frame(query, param_values, named_params)
+        return frame_of(self, inner)
 
     def _copy_frame(
         self, copied: CopyQuery, param_values: Mapping[str, Any] | None, named_params: Mapping[str, Any]
@@ -161,7 +162,7 @@ class Session(CatalogMethods):
             return made
         except SparkfusionError as error:
             if _EMPTY_PLACEHOLDER in error.message:
-                raise _cannot_run_at_once() from error
+                raise cannot_run_at_once() from error
             raise
         finally:
             for view in self._table_names() - before if named_params else ():
@@ -192,10 +193,9 @@ class Session(CatalogMethods):
         """Plan a query without running it; `with_rows`, so that it can be run when the session is gone."""
         if self._closed:
             raise UserError("the session is closed", hint="sparkfusion.connect() opens a new one")
-        if frame.changes is not None:
+        if frame.changes is not None and frame.changes.into is None:
             return self._planner.keep_here(frame.changes.reads, frame.changes.reason)
-        source = frame.copies.source if frame.copies is not None else frame
-        return self._planner.plan(source.to_datafusion(), with_rows=with_rows)
+        return self._planner.plan(frame.source().to_datafusion(), with_rows=with_rows)
 
     def only_distributed(self, frame: DataFrame) -> str | None:
         return self._planner.only_distributed(frame.to_datafusion())
@@ -212,10 +212,13 @@ class Session(CatalogMethods):
         graph = planned.distribution.graph
         if frame.copies is not None and (graph is not None or frame.copies.mode is not None):
             return self._start_copy(query, frame, frame.copies, planned)
+        if frame.changes is not None and frame.changes.into is not None:
+            put = PutJob(lambda: self.start(frame.source(), planned), partial(put_rows, self.context, frame.changes))
+            return RunningQuery(query, frame.schema(), put, Head(()), self._emit)
         if graph is not None and writes is not None:
             graph = settle_head(graph)
         if graph is None:
-            source = frame.copies.source if frame.copies is not None else frame
+            source = frame.source()
             reads = source.changes.reads if source.changes is not None else (source.to_datafusion(),)
             single = self._single_node_job(query, self._single_node_frame(frame), planned, reads)
             return RunningQuery(query, frame.schema(), single, Head(()), self._emit)
@@ -335,7 +338,7 @@ class Session(CatalogMethods):
         if not is_planned(target):
             return self._answer_rows(datafusion_rows(explained))
         inner = self.context.create_dataframe_from_logical_plan(target)
-        frame = DataFrame(self, inner, changes=find_change(self.context, inner))
+        frame = frame_of(self, inner)
         copied = parse_copy(query) if is_copy(target) else None
         if copied is not None:
             frame = self._copy_frame(copied, param_values, named_params)
@@ -378,14 +381,6 @@ class Session(CatalogMethods):
     def prepare(self, context: SessionContext) -> None:
         """Give a context what cannot travel as data."""
         self._object_stores.prepare(context)
-
-
-def _cannot_run_at_once() -> UserError:
-    """DataFusion ran the query of a statement by itself, and met a placeholder."""
-    return UserError(
-        "the statement reads a feed or a table of Spark's, and is run on a single node, where their rows are not",
-        hint="write the query's rows with write_parquet, or collect() them, and register those",
-    )
 
 
 def connect(target: object = None, *, config: Mapping[str, object] | None = None) -> Session:

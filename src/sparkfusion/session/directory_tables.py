@@ -1,0 +1,177 @@
+"""Tables of files in a directory, and how they were made: that says how files are written that they can read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from datafusion.catalog import Table
+
+from sparkfusion.session.config import DEFAULT_CATALOG, DEFAULT_SCHEMA, SessionSettings
+from sparkfusion.session.file_arguments import FileArguments
+from sparkfusion.session.session_schema import SessionSchema
+from sparkfusion.session.sql_text import closing_parenthesis, mask
+from sparkfusion.session.write import CopyTarget, WriteTarget, copy_tail
+
+_NAME = r"(?:\"(?:[^\"]|\"\")+\"|\w+)"
+REFERENCE = re.compile(rf"{_NAME}(?:\.{_NAME})*")
+"""The name of a table in SQL, with or without catalog and schema."""
+
+_PART = re.compile(r"\"((?:[^\"]|\"\")+)\"|(\w+)")
+_CREATE = re.compile(
+    rf"\s*CREATE\s+(?:OR\s+REPLACE\s+)?EXTERNAL\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?({REFERENCE.pattern})", re.IGNORECASE
+)
+_STORED_AS = re.compile(r"\bSTORED\s+AS\s+(\w+)", re.IGNORECASE)
+_LOCATION = re.compile(r"\bLOCATION\s+('[^']*')", re.IGNORECASE)
+_PARTITIONED_BY = re.compile(r"\bPARTITIONED\s+BY\s*\(", re.IGNORECASE)
+_OPTIONS = re.compile(r"\bOPTIONS\s*\(", re.IGNORECASE)
+_WITH_ORDER = re.compile(r"\bWITH\s+ORDER\b", re.IGNORECASE)
+_IN_PARENTHESES = re.compile(r"\([^()]*\)")
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+
+_NOWHERE = CopyTarget("", "")
+_OWN = ("datafusion", "public")
+_ORDERED = "it was made WITH ORDER, and new files might have another"
+_WRITTEN_CSV = ("has_header", "delimiter", "quote", "escape", "terminator")
+_READ_ONLY_CSV = {"newlines_in_values", "schema", "schema_infer_max_records", "file_extension", "truncated_rows"}
+_VISIBLE = "/[!_.]*"
+_COMPRESSED = {"gzip": ".gz", "bzip2": ".bz2", "xz": ".xz", "zstd": ".zst"}
+
+
+@dataclass(frozen=True)
+class DirectoryTable:
+    """How to write files of a table.
+
+    Attributes:
+        refusal: why that cannot be done.
+        target: what follows the source in a COPY.
+        partitions: the columns that are in names of directories.
+    """
+
+    refusal: str | None = None
+    target: CopyTarget = _NOWHERE
+    partitions: tuple[str, ...] = ()
+
+    def foreign_directory(self) -> str | None:
+        """A directory inside the table's that is none of its partitions, and would be lost with it."""
+        home = Path(self.target.path)
+        directories = [path for path in home.iterdir() if path.is_dir()] if home.is_dir() else []
+        found = (path for path in directories if path.name.partition("=")[0] not in self.partitions)
+        return next((str(path) for path in found if path.name != "_temporary"), None)
+
+
+class DirectoryTables:
+    """What a session knows of tables in its own schema, for as long as the names mean the tables that it made."""
+
+    def __init__(self, schema: SessionSchema, settings: SessionSettings) -> None:
+        self._schema = schema
+        self._settings = settings
+        self._made: dict[str, tuple[Table, DirectoryTable]] = {}
+
+    def add(self, reference: str, made: DirectoryTable, before: Table | None = None) -> None:
+        """Remember how a table was made, unless the name still means what it meant before."""
+        name = self._own_name(reference)
+        table = self.meant_by(reference)
+        if name is not None and table is not None and table is not before:
+            self._made[name] = table, made
+
+    def find(self, reference: str) -> DirectoryTable | None:
+        table, made = self._made.get(self._own_name(reference) or "", (None, None))
+        return made if table is not None and self.meant_by(reference) is table else None
+
+    def meant_by(self, reference: str) -> Table | None:
+        name = self._own_name(reference)
+        return self._schema.own(name) if name is not None else None
+
+    def _own_name(self, reference: str) -> str | None:
+        return own_name(reference, (self._settings[DEFAULT_CATALOG], self._settings[DEFAULT_SCHEMA]))
+
+
+def own_name(reference: str, default: tuple[str, str] = _OWN) -> str | None:
+    """The table's name in the session's own schema; None if the reference means another schema.
+
+    Args:
+        default: catalog and schema of names that come without.
+
+    >>> own_name('Sales'), own_name('datafusion.public."Sales"'), own_name("other.sales")
+    ('sales', 'Sales', None)
+    """
+    parts = [quoted.replace('""', '"') if quoted else bare.lower() for quoted, bare in _PART.findall(reference)]
+    *home, name = parts or [""]
+    return name if (*default[: 2 - len(home)], *home) == _OWN else None
+
+
+def parse_external(sql: str) -> tuple[str, DirectoryTable] | None:
+    """For CREATE EXTERNAL TABLE: the table's name, and how to write its files.
+
+    >>> name, made = parse_external("create external table t stored as csv location 'x' options (has_header false)")
+    >>> name, made.target.tail
+    ('t', "TO 'x/' STORED AS csv OPTIONS (has_header false)")
+    """
+    masked = mask(sql)
+    created, stored, located = _CREATE.match(masked), _STORED_AS.search(masked), _LOCATION.search(masked)
+    if created is None or stored is None or located is None:
+        return None
+    rest = f"STORED AS {stored[1]}"
+    columns = _inside(_PARTITIONED_BY, sql, masked)
+    names = [column.split()[0] for column in _IN_PARENTHESES.sub("", columns).split(",") if column.strip()]
+    if columns:
+        rest += f" PARTITIONED BY ({', '.join(names)})"
+    if options := _inside(_OPTIONS, sql, masked):
+        rest += f" OPTIONS ({options})"
+    location = sql[located.start(1) + 1 : located.end(1) - 1].replace("''", "'")
+    odd = [name for name in names if not _PLAIN.fullmatch(name)]
+    refusal = f"COPY takes plain lower-case names of partition columns only, not {odd[0]}" if odd else None
+    refusal = _ORDERED if _WITH_ORDER.search(masked) else refusal
+    path = f"{location.rstrip('/')}/"
+    made = DirectoryTable(refusal, CopyTarget(path, rest, path), tuple(names))
+    return sql[created.start(1) : created.end(1)], made
+
+
+def _inside(opening: re.Pattern[str], sql: str, masked: str) -> str:
+    """What is in the parentheses that the pattern opens."""
+    found = opening.search(masked)
+    closing = closing_parenthesis(masked, found.end()) if found is not None else None
+    return sql[found.end() : closing] if found is not None and closing is not None else ""
+
+
+def registered(method: str, format: str, arguments: Mapping[str, Any]) -> DirectoryTable | None:
+    """How to write files of a table that `register_csv` and the like made of these arguments; None if no one knows."""
+    path = arguments.get("path")
+    if not isinstance(path, str | PathLike):
+        return None
+    settings = FileArguments(method, dict(arguments))
+    columns = tuple(name for name, _ in settings.partitions or ())
+    compression = settings.get("file_compression_type") or ""
+    ending = f".{format}{_COMPRESSED.get(str(compression).lower(), '')}"
+    if (settings.get("file_extension") or ending) != ending and settings.extension is not None:
+        return DirectoryTable(f"its files end in {settings.extension!r}, and new ones would in {ending!r}")
+    if arguments.get("file_sort_order"):
+        return DirectoryTable(_ORDERED)
+    if odd := [name for name in columns if not _PLAIN.fullmatch(name)]:
+        return DirectoryTable(f"COPY takes plain lower-case names of partition columns only, not {odd[0]!r}")
+    options = {"format.compression": str(compression)} if compression else {}
+    if format == "csv":
+        if (refusal := _unwritable(arguments["options"])) is not None:
+            return DirectoryTable(refusal)
+        said = {name: settings.get(name) for name in _WRITTEN_CSV}
+        options |= {f"format.{name}": _in_sql(value) for name, value in said.items() if value is not None}
+    directory = f"{str(path).removesuffix(_VISIBLE).rstrip('/')}/"
+    tail = copy_tail(WriteTarget(format.upper(), directory, options, columns))
+    return DirectoryTable(None, CopyTarget.parse(tail), columns)
+
+
+def _unwritable(options: Any) -> str | None:
+    """An option of reading CSV files that says nothing about writing them, but matters."""
+    known = {*_WRITTEN_CSV, *_READ_ONLY_CSV, "file_compression_type", "table_partition_cols"}
+    default = vars(type(options)())
+    lost = [name for name, value in vars(options).items() if name not in known and value != default.get(name)]
+    return f"it is read with {lost[0]}, which writing does not have" if lost else None
+
+
+def _in_sql(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

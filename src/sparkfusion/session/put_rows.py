@@ -1,0 +1,110 @@
+"""Rows of a query into an in-memory table: all are computed first, as of any query, then put there at once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pyarrow as pa
+from datafusion import SessionContext
+
+from sparkfusion.errors import QueryCancelledError, UserError
+from sparkfusion.feed.dispatch import FeedStats
+from sparkfusion.ids import new_query_id
+from sparkfusion.session.changes import OVERWRITE, Change
+from sparkfusion.session.query import RunningQuery
+from sparkfusion.session.verbs import call_datafusion
+from sparkfusion.worker.task import TaskReport
+
+_one_at_a_time = threading.Lock()
+
+
+class PutJob:
+    """A job whose one frame is the count of rows. The query starts with the first `next_frame`.
+
+    Args:
+        start: starts the query. `put`: puts its rows into the table.
+    """
+
+    def __init__(self, start: Callable[[], RunningQuery], put: Callable[[pa.Table], None]) -> None:
+        self._start = start
+        self._put = put
+        self._running: RunningQuery | None = None
+        self._done = False
+        self._cancelled: str | None = None
+
+    def next_frame(self) -> pa.RecordBatch | None:
+        if self._done:
+            return None
+        self._done = True
+        self._check()
+        self._running = self._start()
+        rows = self._running.read_all()
+        self._check()
+        self._put(rows)
+        return pa.record_batch({"count": pa.array([rows.num_rows], pa.uint64())})
+
+    def _check(self) -> None:
+        if self._cancelled is not None:
+            raise QueryCancelledError(self._cancelled)
+
+    def cancel(self, reason: str = "the query was cancelled") -> None:
+        self._cancelled = reason
+        if self._running is not None:
+            self._running.cancel()
+
+    def close(self) -> None:
+        if self._running is not None:
+            self._running.close()
+
+    def reports(self) -> list[TaskReport]:
+        return self._running.reports() if self._running is not None else []
+
+    def feeds(self) -> list[FeedStats]:
+        return self._running.feeds() if self._running is not None else []
+
+
+def put_rows(context: SessionContext, change: Change, rows: pa.Table) -> None:
+    """Add rows to an in-memory table, or put them in place of those it has. An error leaves the table as it was.
+
+    Views and frames over the table go on to read it. So its rows are removed, and not the table.
+    """
+    table = change.into
+    assert table is not None
+    found = call_datafusion(context.sql, f"SELECT * FROM {table}")
+    _refuse_nulls(change, found.schema(), rows)
+    with _one_at_a_time:
+        if change.operation != OVERWRITE:
+            return _insert(context, table, rows.to_batches())
+        old = call_datafusion(found.collect)
+        _remove(context, table)
+        try:
+            _insert(context, table, rows.to_batches())
+        except BaseException:
+            _remove(context, table)
+            _insert(context, table, old)
+            raise
+
+
+def _remove(context: SessionContext, table: str) -> None:
+    call_datafusion(call_datafusion(context.sql, f"DELETE FROM {table}").collect)
+
+
+def _insert(context: SessionContext, table: str, batches: list[pa.RecordBatch]) -> None:
+    if not batches:
+        return
+    name = f"sparkfusion_rows_{new_query_id()}"
+    context.register_record_batches(name, [batches])
+    try:
+        call_datafusion(call_datafusion(context.sql, f"INSERT INTO {table} SELECT * FROM {name}").collect)
+    finally:
+        context.deregister_table(name)
+
+
+def _refuse_nulls(change: Change, schema: pa.Schema, rows: pa.Table) -> None:
+    for field, column in zip(schema, rows.columns, strict=True):
+        if not field.nullable and column.null_count:
+            raise UserError(
+                f"cannot run {change}: column {field.name!r} takes no NULL, and the new rows have {column.null_count}",
+                hint="leave them out with WHERE … IS NOT NULL, or give a value with coalesce",
+            )
