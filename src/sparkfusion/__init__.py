@@ -26,6 +26,7 @@ from sparkfusion.errors import (
 from sparkfusion.feed.dispatch import FeedError, FeedStats
 from sparkfusion.feed.feed import WorkUnitFeed
 from sparkfusion.feed.provider import FeedContext, ReaderContext, WorkUnitFeedProvider
+from sparkfusion.feed.rejected import Rejected, RejectedLine
 from sparkfusion.feed.units import FileUnit, WorkUnit
 from sparkfusion.session.frame import DataFrame
 from sparkfusion.session.query import RunningQuery
@@ -50,6 +51,8 @@ __all__ = [
     "PlanTooLargeError",
     "QueryCancelledError",
     "ReaderContext",
+    "Rejected",
+    "RejectedLine",
     "ResourceError",
     "RunningQuery",
     "Session",

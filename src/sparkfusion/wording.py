@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 _NO_STORE = re.compile(r"(?:Internal error: )?No suitable object store found for (\S+)\. See `RuntimeEnv::\w+`\.?")
@@ -13,6 +14,10 @@ _SUGGESTION = re.compile(
     r"(?P<said>\s*Did you mean '(?P<other>[^']+)'\?)"
 )
 _PLAUSIBLE = 0.75
+_PREFIXES = re.compile(r"(?:(?:DataFusion|Arrow|Csv|Parser|Json|External) error: )+")
+_LINE = re.compile(r",? (?:at|for|on) line \d+(?:\. Row data: .*)?", re.DOTALL)
+_COLUMN = re.compile(r"\bcolumn (\d+)\b")
+_SHOWN_CHARACTERS = 120
 
 
 def for_users(text: str) -> str:
@@ -30,6 +35,24 @@ def for_users(text: str) -> str:
     text = _NO_STORE.sub(_no_store, text)
     text = _OUR_TABLE.sub("the query", _QUALIFIED.sub("", text))
     return _SUGGESTION.sub(lambda found: found["before"] + (found["said"] if _is_plausible(found) else ""), text)
+
+
+def about_line(text: str, columns: Sequence[str]) -> str:
+    """What DataFusion says of a line, without its own count of lines, and with the column's name.
+
+    >>> about_line("Parser error: Error while parsing value 'x' as type 'Int64' for column 0 at line 7", ["id"])
+    "Error while parsing value 'x' as type 'Int64' for column 'id'"
+    """
+
+    def named(found: re.Match[str]) -> str:
+        index = int(found[1])
+        return f"column {columns[index]!r}" if index < len(columns) else found[0]
+
+    return _COLUMN.sub(named, _LINE.sub("", _PREFIXES.sub("", text)).split("\n")[0])
+
+
+def shortened(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
 
 
 def _no_store(found: re.Match[str]) -> str:

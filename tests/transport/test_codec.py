@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from sparkfusion import errors
 from sparkfusion.errors import SparkfusionError
 from sparkfusion.exchange.manifest import FrameFile, Manifest
+from sparkfusion.feed.rejected import Rejected, RejectedLine
 from sparkfusion.ids import TaskKey
 from sparkfusion.plan.sources import SourceFile
 from sparkfusion.transport.base import LostInputError, TaskOrder, WorkerInfo, WorkerStatus
@@ -85,6 +86,7 @@ def test_reports_come_out_as_they_went_in() -> None:
         operators=(OperatorMetrics("Scan", 0, None, None, 0), OperatorMetrics("Sort", 1, 5, 0.25, 7)),
         units=4,
         fetched=(Fetched(1, 2, 3, 0.5),),
+        rejected=Rejected("t", 7, (RejectedLine("/a.csv", 3, "x,1", "no number"),)),
     )
     found = report_of(unpack(pack_report(report), LIMIT)[1])
     assert found == report

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from sparkfusion.feed.rejected import RejectedLine, Rejects
 from sparkfusion.feed.units import WorkUnit
 
 _log = logging.getLogger("sparkfusion")
@@ -174,12 +175,18 @@ class ReaderContext:
     Attributes:
         schema: the table's. Columns outside of `projection` may be left out.
         headers: what was given to `register_feed` and to the session.
+        rejects: what the task left out so far.
     """
 
     table: str
     schema: pa.Schema
     projection: tuple[str, ...]
     headers: Mapping[str, str] = field(default_factory=dict)
+    rejects: Rejects = field(default_factory=Rejects, compare=False, repr=False)
+
+    def reject(self, file: str, line: int, text: str, why: str) -> None:
+        """Tell of a line that the reader leaves out. The query counts it, and shows the first ones."""
+        self.rejects.add(RejectedLine(file, line, text, why))
 
 
 Rows = Any

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from sparkfusion.feed.rejected import RejectedLine
 from sparkfusion.ids import QueryId, StageId, TaskKey
 
 
@@ -82,6 +83,15 @@ class FeedProgress(Event):
     done: int
     replayed: int
     discovering: bool
+
+
+@dataclass(frozen=True)
+class RowsRejected(Event):
+    """A query that finished left out lines of a table, because they cannot be read. `first` holds a few of them."""
+
+    table: str
+    count: int
+    first: tuple[RejectedLine, ...]
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,8 @@ from sparkfusion.session.frame import DataFrame
 from sparkfusion.session.host_tables import sized
 from sparkfusion.session.lossy import UNNAMED, lost_options
 from sparkfusion.session.object_stores import ObjectStores
+from sparkfusion.session.skipping import check_on_error, skip_lines, skipping_table
+from sparkfusion.session.skipping_statement import parse_on_error
 from sparkfusion.session.statements import lossy_external_table
 from sparkfusion.session.table_names import call_with_tables, name_hint
 from sparkfusion.session.table_writes import write_table
@@ -48,14 +50,19 @@ def _register(name: str) -> Callable[..., None]:
     signature = inspect.signature(original)
 
     @functools.wraps(original)
-    def method(self: CatalogMethods, *args: Any, hive: bool = True, **kwargs: Any) -> None:
+    def method(self: CatalogMethods, *args: Any, hive: bool = True, on_error: str = "fail", **kwargs: Any) -> None:
+        skip = check_on_error(on_error, FORMATS.get(name))
         bound = signature.bind(self.context, *args, **kwargs)
         _, table, source, *_ = bound.arguments.values()
         if (missing := _missing_path(source)) is not None:
             raise UserError(f"cannot register table {table!r}: no file or directory at {missing!r}")
         arguments = {key: unwrap(value) for key, value in bound.arguments.items() if key != "self"}
         try:
-            if name in FORMATS:
+            if skip:
+                files, options = skipping_table(name, arguments, self._object_stores.prepare, hive=hive)
+                self._planner.feeds.register(self.context, table, WorkUnitFeed(files), options)
+                arguments = {}
+            elif name in FORMATS:
                 arranged = arrange(name, arguments, self._object_stores.prepare, hive=hive)
                 arguments = register_files(self.context, original, arranged)
             else:
@@ -66,7 +73,7 @@ def _register(name: str) -> Callable[..., None]:
             hint = (error.hint if isinstance(error, SparkfusionError) else None) or name_hint(words, self.context)
             raise UserError(f"cannot register table {table!r}{shown}: {words}", hint=hint) from error
         self._planner.lossy_tables.add(table, lost_options(arguments))
-        if name in FORMATS and (made := registered(name, FORMATS[name], arguments)) is not None:
+        if not skip and name in FORMATS and (made := registered(name, FORMATS[name], arguments)) is not None:
             self.directory_tables.add(table, made)
         if name in _OF_ROWS:
             self._planner.memory_tables.adopt([table])
@@ -80,11 +87,15 @@ def _read(name: str) -> Callable[..., DataFrame]:
     signature = inspect.signature(original)
 
     @functools.wraps(original)
-    def method(self: CatalogMethods, *args: Any, hive: bool = True, **kwargs: Any) -> DataFrame:
+    def method(self: CatalogMethods, *args: Any, hive: bool = True, on_error: str = "fail", **kwargs: Any) -> DataFrame:
+        skip = check_on_error(on_error, FORMATS.get(name))
         arguments = dict(signature.bind(self.context, *args, **kwargs).arguments)
         missing = _missing_path(arguments["path"]) if name.startswith("read_") else None
         if missing is not None:
             raise UserError(f"cannot read: no file or directory at {missing!r}")
+        if skip:
+            del arguments["self"]
+            return self._skipping_frame(name, arguments, hive=hive)
         if name in FORMATS:
             del arguments["self"]
             arranged = call_datafusion(arrange, name, arguments, self._object_stores.prepare, hive=hive)
@@ -189,6 +200,7 @@ class CatalogMethods:
         rows: int | None = None,
         bytes: int | None = None,
         headers: Mapping[str, str] | None = None,
+        on_error: str = "fail",
         **options: Any,
     ) -> None:
         """Make a table of work that is found while queries over it run.
@@ -205,6 +217,7 @@ class CatalogMethods:
             tasks: how many tasks read it. None: as many as the runner has slots.
             rows, bytes: about how much there is. A feed that does not say is taken for a large table.
             headers: passed on to provider and reader.
+            on_error: of CSV and JSON files: "fail", or "skip" to leave out lines that cannot be read.
             options: of the format, as `register_csv` and the like take them.
         """
         feed = provider if isinstance(provider, WorkUnitFeed) else WorkUnitFeed(provider)
@@ -213,7 +226,10 @@ class CatalogMethods:
         said = FeedArguments(
             schema, format, reader, partition_columns, partitions, tasks, rows, bytes, dict(headers or {}), options
         )
-        self._planner.feeds.register(self.context, name, feed, resolve(name, feed.inner(), said))
+        resolved = resolve(name, feed.inner(), said)
+        if check_on_error(on_error, resolved.format):
+            resolved = skip_lines(resolved)
+        self._planner.feeds.register(self.context, name, feed, resolved)
 
     def register_udf(self, udf: datafusion.ScalarUDF) -> None:
         """Register a scalar function. It travels inside plans: nothing has to be registered on workers."""
@@ -250,13 +266,26 @@ class CatalogMethods:
     @contextmanager
     def noting_tables(self, statement: str) -> Iterator[None]:
         """Remember of a table that the statement makes of files what its plans do not tell."""
-        lossy, external = lossy_external_table(statement), parse_external(statement)
+        said = parse_on_error(statement)
+        plain = said.plain if said is not None else statement
+        skips = said is not None and said.on_error == "skip"
+        lossy, external = lossy_external_table(plain), parse_external(plain) if not skips else None
         before = self.directory_tables.meant_by(external[0]) if external is not None else None
         yield
         if lossy is not None:
             self._planner.lossy_tables.add(*lossy)
         if external is not None:
             self.directory_tables.add(*external, before)
+
+    def _skipping_frame(self, method: str, arguments: dict[str, Any], *, hive: bool) -> DataFrame:
+        """A frame over files without a table in the user's catalog; it bears the name of the path."""
+        files, options = call_datafusion(skipping_table, method, arguments, self._object_stores.prepare, hive=hive)
+        path = arguments["path"]
+        name = Path(str(path[0] if isinstance(path, list) else path)).name.replace('"', '""')
+        apart = SessionContext()
+        self._planner.feeds.register(apart, f'"{name}"', WorkUnitFeed(files), options)
+        plan = apart.table(f'"{name}"').logical_plan()
+        return self._frame(self.context.create_dataframe_from_logical_plan(plan))
 
     def _frame(self, inner: datafusion.DataFrame) -> DataFrame:
         return DataFrame(cast("Any", self), inner)

@@ -14,8 +14,11 @@ from datafusion import SessionContext
 from sparkfusion.errors import UserError
 from sparkfusion.feed.ready.hive import NULL_VALUE
 from sparkfusion.feed.ready.patterns import is_hidden
+from sparkfusion.session.feeds import FeedTables
 from sparkfusion.session.file_tables import show_partitions, visible_files
 from sparkfusion.session.layout import PartitionColumn, list_files, listing_context
+from sparkfusion.session.skipping import check_on_error
+from sparkfusion.session.skipping_statement import create_skipping_table, parse_on_error
 
 _NAME = r"(?:\"(?:[^\"]|\"\")+\"|\w+)"
 _CREATE = re.compile(
@@ -23,19 +26,30 @@ _CREATE = re.compile(
     re.IGNORECASE,
 )
 _LOCATION = re.compile(r"\bLOCATION\s+'((?:[^']|'')*)'", re.IGNORECASE)
+_NO_ROWS = "SELECT NULL LIMIT 0"
 QUOTE = "'"
 T = TypeVar("T")
 
 
 def run_statement(
-    context: SessionContext, sql: str, run: Callable[[str], T], prepare: Callable[[SessionContext], None]
+    context: SessionContext,
+    sql: str,
+    run: Callable[[str], T],
+    prepare: Callable[[SessionContext], None],
+    feeds: FeedTables,
 ) -> T:
     """Run any statement. If it creates a table over a directory, the table reads no hidden file, and its NULL
-    partitions are NULL.
+    partitions are NULL. If it says so, lines that cannot be read are left out.
 
     Args:
         prepare: gives a context the session's object stores.
+        feeds: the session's.
     """
+    said = parse_on_error(sql)
+    if said is not None and check_on_error(said.on_error, said.format):
+        create_skipping_table(context, said, feeds, prepare)
+        return run(_NO_ROWS)
+    sql = said.plain if said is not None else sql
     created, located = _CREATE.match(sql), _LOCATION.search(sql)
     if created is None or located is None or (created[1] is not None and context.table_exist(created[2])):
         return run(sql)

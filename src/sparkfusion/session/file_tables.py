@@ -28,7 +28,7 @@ _NAMES = ("parquet", "csv", "json", "arrow", "avro")
 FORMATS = {f"{verb}_{name}": name for verb in ("register", "read") for name in _NAMES}
 FORMATS["register_listing_table"] = "parquet"
 
-_OLD_TYPES = {"string": pa.string(), "int": pa.int32()}
+OLD_TYPES = {"string": pa.string(), "int": pa.int32()}
 _VISIBLE = "[!_.]*"
 _GLOB = frozenset("*?[")
 _PLAIN = pa.string()
@@ -102,7 +102,7 @@ def arrange(
     if said:
         if not layout.has_nulls:
             return Arrangement(method, arguments)
-        columns = tuple(PartitionColumn(name, name, _OLD_TYPES.get(type, type)) for name, type in said)
+        columns = tuple(PartitionColumn(name, name, OLD_TYPES.get(type, type)) for name, type in said)
     else:
         columns = layout.columns
     if columns:

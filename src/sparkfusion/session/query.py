@@ -11,10 +11,12 @@ import pyarrow as pa
 
 from sparkfusion.errors import QueryCancelledError, SparkfusionError, classify
 from sparkfusion.feed.dispatch import FeedStats
+from sparkfusion.feed.rejected import Rejected
 from sparkfusion.ids import QueryId
 from sparkfusion.observe.events import QueryFailed, QueryFinished, Subscriber
 from sparkfusion.plan.stage import Head
 from sparkfusion.runner.base import RunningJob
+from sparkfusion.session.rejected import rejected_by, tell_rejected
 from sparkfusion.worker.task import TaskReport
 
 
@@ -72,6 +74,10 @@ class RunningQuery(Iterator[pa.RecordBatch]):
         """How far the feeds of the query are: units found, read, waiting."""
         return self._job.feeds()
 
+    def rejected(self) -> list[Rejected]:
+        """The lines that tables with `on_error="skip"` left out so far, by table: how many, and the first of them."""
+        return rejected_by(self._job.reports())
+
     def read_all(self) -> pa.Table:
         with self:
             return pa.Table.from_batches(list(self), schema=self.schema)
@@ -113,6 +119,8 @@ class RunningQuery(Iterator[pa.RecordBatch]):
     def _end(self) -> None:
         if self._settle(complete=True):
             self._job.close()
+            own = [report for report in self._job.reports() if report.key.query == self.id]  # a COPY shows its query's
+            tell_rejected(self.id, rejected_by(own), self._emit)
             self._emit(QueryFinished(self.id, self.rows, time.perf_counter() - self._started))
 
     def _settle(self, *, complete: bool) -> bool:

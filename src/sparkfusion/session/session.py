@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -92,7 +91,7 @@ class Session(CatalogMethods):
         except BaseException:
             runner.close()
             raise
-        see_files = functools.partial(runner.shares_files, self.config.ours)
+        see_files = partial(runner.shares_files, self.config.ours)
         self._planner = Planner(self.config, self.prepare, MemoryTables(self._schema), see_files)
         self._closed = False
 
@@ -154,10 +153,10 @@ class Session(CatalogMethods):
         before = self._table_names() if named_params else set()
         try:
             call, kept = self.context.sql, {"options": allowed, "param_values": values, **unwrapped}
+            run = partial(call_with_tables, self.context, call, **kept)
             with all_settings_listed(self.context, self.config, query) as text:
-                run = functools.partial(call_with_tables, self.context, call, **kept)
                 made: datafusion.DataFrame = self.read_names(
-                    query, lambda: run_statement(self.context, text, run, self.prepare)
+                    query, lambda: run_statement(self.context, text, run, self.prepare, self._planner.feeds)
                 )
             return made
         except SparkfusionError as error:

@@ -12,6 +12,7 @@ from sparkfusion import errors
 from sparkfusion.errors import SparkfusionError
 from sparkfusion.exchange.manifest import FrameFile, Manifest
 from sparkfusion.feed.dispatch import FeedError
+from sparkfusion.feed.rejected import Rejected, RejectedLine
 from sparkfusion.ids import TaskKey
 from sparkfusion.plan.sources import SourceFile
 from sparkfusion.transport.base import LostInputError, TaskOrder, WorkerInfo, WorkerStatus
@@ -210,6 +211,7 @@ def pack_report(report: TaskReport) -> bytes:
         "operators": [asdict(each) for each in report.operators],
         "units": report.units,
         "fetched": [asdict(each) for each in report.fetched],
+        "rejected": asdict(report.rejected) if report.rejected is not None else None,
     }
     return pack("report", fields)
 
@@ -242,7 +244,18 @@ def report_of(fields: Fields) -> TaskReport:
         tuple(operators),
         units=fields.integer("units"),
         fetched=tuple(fetched),
+        rejected=_rejected(fields.maybe_part("rejected")),
     )
+
+
+def _rejected(fields: Fields | None) -> Rejected | None:
+    if fields is None:
+        return None
+    first = [
+        RejectedLine(each.text("file"), each.integer("line"), each.text("text"), each.text("why"))
+        for each in fields.parts("first")
+    ]
+    return Rejected(fields.text("table"), fields.integer("count"), tuple(first))
 
 
 # ---- errors

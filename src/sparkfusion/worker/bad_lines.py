@@ -17,15 +17,12 @@ from sparkfusion.plan.feeds import is_fed
 from sparkfusion.plan.sources import columns_read
 from sparkfusion.plan.wire import PlanNode, copy_of, decode, encode, file_scan_conf, kind, walk
 from sparkfusion.plan.wire import wire_pb2 as pb
+from sparkfusion.wording import about_line, shortened
 
 _MARKS = ("Csv error", "Parser error", "Json error")
-_PREFIXES = re.compile(r"(?:Arrow error: |Csv error: |Parser error: |Json error: |External error: )+")
-_LINE = re.compile(r",? (?:at|for|on) line \d+(?:\. Row data: .*)?", re.DOTALL)
-_COLUMN = re.compile(r"\bcolumn (\d+)\b")
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _HAS_HEADER, _NEWLINES_IN_VALUES = b"\x10\x01", b"\x38\x01"
 _DELIMITER = re.compile(rb"\x1a\x01(.)", re.DOTALL)
-_SHOWN_CHARACTERS = 120
 _BLOCK = 1 << 20
 
 RunPlan = Callable[[bytes], None]
@@ -147,7 +144,7 @@ def _described(error: SparkfusionError, scan: _Scan, words: str) -> SparkfusionE
             place += f", line {line}"
         else:
             place += f", the line at byte {start}"
-    shown = f"{place}: {_plain(words, scan)}" + (f": {_shortened(text)!r}" if text is not None else "")
+    shown = f"{place}: {_plain(words, scan)}" + (f": {shortened(text)!r}" if text is not None else "")
     hint = _drift(scan) or "mend the line, or read its column as a string (schema=…)"
     return UserError(f"cannot read {shown}", where=error.where, hint=hint)
 
@@ -166,14 +163,7 @@ def _narrowed(scan: _Scan) -> tuple[int, str] | None:
 
 
 def _plain(words: str, scan: _Scan) -> str:
-    """DataFusion's words without its own count of lines, and with the column's name."""
-    names = [column.name for column in pb.Schema.FromString(scan.conf.schema).columns]
-
-    def named(found: re.Match[str]) -> str:
-        index = int(found[1])
-        return f"column {names[index]!r}" if index < len(names) else found[0]
-
-    return _COLUMN.sub(named, _LINE.sub("", _PREFIXES.sub("", words)).split("\n")[0])
+    return about_line(words, [column.name for column in pb.Schema.FromString(scan.conf.schema).columns])
 
 
 def _line_at(path: Path, start: int) -> tuple[int, str]:
@@ -184,10 +174,6 @@ def _line_at(path: Path, start: int) -> tuple[int, str]:
             left -= len(block)
         text = file.readline(_BLOCK).rstrip(b"\r\n").decode(errors="replace")
     return line, text
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
 
 
 def _drift(scan: _Scan) -> str | None:
@@ -201,5 +187,5 @@ def _drift(scan: _Scan) -> str | None:
     found = next(csv.reader([header], delimiter=delimiter[1].decode()), [])
     if len(found) == len(columns) and (found == columns or set(found) != set(columns)):
         return None  # as many under other names: a schema that was given renames them
-    shown = _shortened(", ".join(columns)), _shortened(", ".join(found))
+    shown = shortened(", ".join(columns)), shortened(", ".join(found))
     return f"the columns of the table are {shown[0]}; those of the file are {shown[1]}"

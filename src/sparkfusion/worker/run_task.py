@@ -19,6 +19,7 @@ from sparkfusion.exchange.delivery import GrantSink
 from sparkfusion.exchange.manifest import Manifest
 from sparkfusion.exchange.sink import Sink
 from sparkfusion.feed.feed import WorkUnitFeed
+from sparkfusion.feed.rejected import Rejects
 from sparkfusion.feed.units import WorkUnit
 from sparkfusion.plan.feeds import UnitFile, bind_feed, row_limit, scans_arrow
 from sparkfusion.plan.sources import bind_encoded
@@ -89,7 +90,9 @@ def _run_task(
         if found is error:
             raise
         raise found from error
-    return TaskReport(spec.key, manifest, run.rows, time.perf_counter() - started, run.operators, units=run.units)
+    seconds = time.perf_counter() - started
+    rejected = run.rejects.of_table(spec.feed.table) if spec.feed is not None else None
+    return TaskReport(spec.key, manifest, run.rows, seconds, run.operators, units=run.units, rejected=rejected)
 
 
 class _Run:
@@ -103,6 +106,7 @@ class _Run:
         self._plan = _bound(spec)
         self.rows = 0
         self.units = 0
+        self.rejects = Rejects()
         self.operators: tuple[OperatorMetrics, ...] = ()
 
     def whole(self) -> None:
@@ -141,7 +145,7 @@ class _Run:
         if feed.files:
             return file_chunks(wanted, feed)
         assert end.reader is not None
-        return row_chunks(wanted, feed, end.reader, directory, self._cancel)
+        return row_chunks(wanted, feed, end.reader, directory, self._cancel, self.rejects)
 
     def _scan(self, store: str, files: list[UnitFile], feed: FeedInput) -> None:
         try:

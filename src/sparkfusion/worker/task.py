@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sparkfusion.exchange.manifest import Manifest
+from sparkfusion.feed.rejected import Rejected
 from sparkfusion.ids import ExchangeId, TaskKey
 from sparkfusion.plan.sources import SourceFile
 from sparkfusion.worker.units import FeedInput
@@ -76,6 +77,7 @@ class TaskReport:
         recomputed_inputs: how many producer tasks the host had to run again, because their frames were lost.
         units: how many work units it read.
         fetched: what came from other workers before it ran.
+        rejected: lines of its table that its reader left out.
     """
 
     key: TaskKey
@@ -87,3 +89,4 @@ class TaskReport:
     recomputed_inputs: int = 0
     units: int = 0
     fetched: tuple[Fetched, ...] = field(default=(), compare=False)
+    rejected: Rejected | None = None

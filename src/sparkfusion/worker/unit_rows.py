@@ -17,6 +17,7 @@ from sparkfusion.errors import UserError, classify, first_words
 from sparkfusion.exchange.owned import OwnedDirectory
 from sparkfusion.exchange.store import SHARED_MEMORY
 from sparkfusion.feed.provider import Reader, ReaderContext
+from sparkfusion.feed.rejected import Rejects
 from sparkfusion.feed.units import FileUnit, WorkUnit
 from sparkfusion.plan.feeds import UnitFile
 from sparkfusion.plan.sources import object_path
@@ -30,14 +31,19 @@ _END = object()
 
 
 def row_chunks(
-    units: Iterable[WorkUnit], feed: FeedInput, reader: Reader, directory: Path, cancel: CancelToken
+    units: Iterable[WorkUnit],
+    feed: FeedInput,
+    reader: Reader,
+    directory: Path,
+    cancel: CancelToken,
+    rejects: Rejects,
 ) -> Iterator[Chunk]:
     """Rows that the reader makes of units, in Arrow files; a file is removed when the next chunk is asked for.
 
     A cancel ends it at the reader's next batch.
     """
     schema = feed.arrow_schema()
-    context = ReaderContext(feed.table, schema, feed.columns, feed.headers)
+    context = ReaderContext(feed.table, schema, feed.columns, feed.headers, rejects)
     spool = Spool(directory, schema)
     for unit in units:
         for batch in unless_cancelled(_rows(reader, unit, context), cancel):

@@ -124,6 +124,10 @@ class Files(WorkUnitFeedProvider):
                     checked.add((name, value))
             yield FileUnit(file.path, file.size, partition_values=values)
 
+    def first_path(self) -> str:
+        """A file of the table, to look into."""
+        return self._first[1].path
+
     def open(self, path: str) -> Any:
         """Open the file of a unit, for `RowGroups`."""
         return self._store_of(path).open(path)

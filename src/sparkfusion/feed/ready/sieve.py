@@ -1,0 +1,168 @@
+"""Which lines of CSV and JSON DataFusion can read. DataFusion itself decides: there is no second opinion on a format.
+
+Many lines are read at once. If that fails, smaller parts are tried, down to the lines that fail alone.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from datafusion import SessionConfig, SessionContext
+from datafusion.options import CsvReadOptions
+
+from sparkfusion.errors import clean_message
+from sparkfusion.wording import about_line
+
+_LINE_NUMBER = re.compile(r"\b(?:at|for|on) line (\d{1,9})\b")
+_NOT_ONE_ROW = {"csv": "a quote is opened and not closed", "json": "the line is not one object"}
+
+
+@dataclass(frozen=True)
+class LineFormat:
+    """How lines are written.
+
+    Attributes:
+        csv: the options of CSV; None for JSON.
+    """
+
+    csv: CsvReadOptions | None = None
+
+    @property
+    def name(self) -> str:
+        return "json" if self.csv is None else "csv"
+
+    @property
+    def has_header(self) -> bool:
+        return self.csv is not None and self.csv.has_header
+
+    def are_rows(self, lines: Sequence[bytes]) -> bool:
+        """Whether DataFusion takes every line for a row; empty lines and comments it passes over."""
+        if self.csv is None:
+            return all(map(bytes.strip, lines))
+        return all(lines) and not (self.csv.comment and any(map(self._is_comment, lines)))
+
+    def _is_comment(self, line: bytes) -> bool:
+        return self.csv is not None and bool(self.csv.comment) and line.startswith(str(self.csv.comment).encode())
+
+    def read(self, context: SessionContext, path: str, schema: pa.Schema | None, *, header: bool) -> Any:
+        """DataFusion's frame of a file. Without a schema it guesses one."""
+        if self.csv is None:
+            return context.read_json(path, schema=schema, file_extension="")
+        options = copy.copy(self.csv)
+        options.schema, options.has_header = schema, header
+        options.file_extension, options.table_partition_cols, options.file_sort_order = "", [], []
+        return context.read_csv(path, options=options)
+
+
+@dataclass(frozen=True)
+class Passed:
+    """Lines that can be read, as rows."""
+
+    rows: pa.Table
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """A line that cannot: where it is among the lines, and why."""
+
+    at: int
+    why: str
+
+
+class Sieve:
+    """Reads lines. Made by `open_sieve`."""
+
+    def __init__(self, format: LineFormat, directory: Path) -> None:
+        self._format = format
+        self._directory = directory
+        self._numbers = itertools.count()
+        self._context = SessionContext(SessionConfig().with_target_partitions(1))
+
+    def sift(self, lines: Sequence[bytes], schema: pa.Schema, first: int = 0) -> Iterator[Passed | Stopped]:
+        """The lines in their order: rows of those that can be read, and each that cannot. None of them is empty.
+
+        The first line is read once more behind the last. So a quote that the last one leaves open is noticed: it takes
+        what follows for a part of its value, and there are fewer rows than lines.
+        """
+        if not lines:
+            return
+        found = self._rows([*lines, lines[0]], schema)
+        if isinstance(found, pa.Table):
+            yield Passed(found.slice(0, len(lines)))
+        elif len(lines) == 1:
+            alone = self._rows(lines, schema)
+            why = alone if isinstance(alone, str) else _NOT_ONE_ROW[self._format.name]
+            yield Stopped(first, about_line(why, schema.names))
+        else:
+            for start, end in itertools.pairwise(_cuts(found, len(lines))):
+                yield from self.sift(lines[start:end], schema, first + start)
+
+    def _rows(self, lines: Sequence[bytes], schema: pa.Schema) -> pa.Table | str:
+        """A row for each line, or why not."""
+        with self._file(lines) as path:
+            try:
+                batches = self._format.read(self._context, path, schema, header=False).collect()
+            except Exception as error:
+                return clean_message(error)
+        rows = pa.Table.from_batches(batches, schema=batches[0].schema if batches else schema)
+        return rows if rows.num_rows == len(lines) else _NOT_ONE_ROW[self._format.name]
+
+    def guess(self, lines: Sequence[bytes]) -> pa.Schema:
+        """The schema that DataFusion guesses from the lines of which it can guess one. In CSV, the first line says how
+        many fields there are."""
+        lead = list(lines[:1]) if self._format.csv is not None else []
+        return self._guessed([*lead, *self._agreeing(lead, lines[len(lead) :])])
+
+    def _agreeing(self, lead: list[bytes], lines: Sequence[bytes]) -> list[bytes]:
+        if not lines:
+            return []
+        try:
+            self._guessed([*lead, *lines])
+        except Exception:
+            if len(lines) == 1:
+                return []
+            half = len(lines) // 2
+            return self._agreeing(lead, lines[:half]) + self._agreeing(lead, lines[half:])
+        return list(lines)
+
+    def _guessed(self, lines: Sequence[bytes]) -> pa.Schema:
+        with self._file(lines) as path:
+            return self._format.read(self._context, path, None, header=self._format.has_header).schema()
+
+    @contextmanager
+    def _file(self, lines: Sequence[bytes]) -> Iterator[str]:
+        """A file of the lines, with a name of its own: DataFusion remembers what it saw under a name."""
+        path = self._directory / str(next(self._numbers))
+        path.write_bytes(b"\n".join(lines) + b"\n")
+        try:
+            yield str(path)
+        finally:
+            path.unlink()
+
+
+def _cuts(words: str, lines: int) -> list[int]:
+    """Where to part lines that cannot be read together: in the middle, and around the line that DataFusion names.
+
+    It counts some errors from 0 and others from 1.
+
+    >>> _cuts("Error while parsing value 'x' for column 0 at line 7", 100)
+    [0, 6, 7, 8, 50, 100]
+    """
+    named = _LINE_NUMBER.search(words)
+    near = {int(named[1]) + step for step in (-1, 0, 1)} if named is not None else set()
+    return sorted({0, lines // 2, lines, *(cut for cut in near if 0 < cut < lines)})
+
+
+@contextmanager
+def open_sieve(format: LineFormat) -> Iterator[Sieve]:
+    with tempfile.TemporaryDirectory(prefix="sparkfusion-lines-") as directory:
+        yield Sieve(format, Path(directory))

@@ -1,0 +1,140 @@
+"""`on_error="skip"`: tables of CSV and JSON files whose lines are left out if they cannot be read.
+
+DataFusion has no such mode. The table is a feed of files. Tasks read them line by line, with DataFusion's own readers.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from datafusion import SessionContext
+from datafusion.options import CsvReadOptions
+
+from sparkfusion.errors import UserError
+from sparkfusion.feed.ready.files import Files
+from sparkfusion.feed.ready.hive import Column
+from sparkfusion.feed.ready.lines import LineReader, first_rows
+from sparkfusion.feed.ready.sieve import LineFormat, open_sieve
+from sparkfusion.session.feed_options import FeedOptions
+from sparkfusion.session.file_arguments import FileArguments, with_csv_options
+from sparkfusion.session.file_tables import FORMATS, OLD_TYPES, arrange
+
+_CHOICES = ("fail", "skip")
+_LINE_FORMATS = ("csv", "json")
+_ACROSS_LINES = ("newlines_in_values", "terminator")
+_GLOB = frozenset("*?[")
+
+
+def check_on_error(on_error: object, format: str | None) -> bool:
+    """Whether lines that cannot be read are to be left out."""
+    if on_error not in _CHOICES:
+        raise UserError(f"no on_error {on_error!r}", hint=f"one of {', '.join(_CHOICES)}")
+    if on_error == "skip" and format not in _LINE_FORMATS:
+        raise UserError(f"on_error='skip' is for lines of CSV and JSON, not for {format or 'a reader'}")
+    return on_error == "skip"
+
+
+def skip_lines(options: FeedOptions) -> FeedOptions:
+    """The options of a feed of CSV or JSON files, for a feed that leaves lines out."""
+    assert options.format is not None
+    partitions = set(options.partition_columns)
+    schema = pa.schema([field for field in options.schema if field.name not in partitions])
+    reader = LineReader(line_format(options.format, options.options), schema)
+    return replace(options, format=None, reader=reader, partition_columns=(), options={})
+
+
+def line_format(format: str, given: Mapping[str, Any]) -> LineFormat:
+    """The format that the arguments of `register_csv` or `register_json` describe."""
+    arguments = with_csv_options(f"register_{format}", given)
+    settings = FileArguments(f"register_{format}", arguments)
+    if settings.get("file_compression_type"):
+        raise UserError("on_error='skip' does not read compressed files", hint="unpack them")
+    if format == "json":
+        return LineFormat()
+    options: CsvReadOptions = copy.copy(arguments["options"])
+    for name in _ACROSS_LINES:
+        if getattr(options, name):
+            raise UserError(
+                f"{name} and on_error='skip' do not go together: behind a line that cannot be read, nobody knows where "
+                "the next row begins",
+                hint="on_error='skip' reads each line as a row",
+            )
+    options.schema = None
+    return LineFormat(options)
+
+
+def skipping_table(
+    method: str, given: Mapping[str, Any], prepare: Callable[[SessionContext], None], *, hive: bool
+) -> tuple[Files, FeedOptions]:
+    """The feed that stands for a table of `register_csv`, `read_json` and the like.
+
+    Args:
+        given: the arguments of the method. `prepare`: gives a context the session's object stores.
+        hive: whether directories give columns.
+    """
+    kind = FORMATS[method]
+    ending = FileArguments(method, with_csv_options(method, given)).extension
+    arranged = arrange(method, given, prepare, hive=hive)
+    settings = FileArguments(method, arranged.arguments)
+    format = line_format(
+        kind, {name: each for name, each in arranged.arguments.items() if name not in ("name", "path")}
+    )
+    said: list[tuple[str, Any]] = settings.partitions or []
+    columns: list[Column] = [(name, OLD_TYPES.get(type, type)) for name, type in said]
+    columns = [(column.name, column.type) for column in arranged.columns] or columns
+    paths = _paths(given["path"], ending, nested=bool(columns))
+    files = Files(paths, format=kind, recursive=bool(columns), hive=columns or False)
+    schema = settings.get("schema")
+    if schema is None:
+        most = settings.get("schema_infer_max_records")
+        schema = _guess(method, arranged.of_files_alone(), prepare) or _guess_from_first(files, format, most or 1000)
+    names = {name for name, _ in columns}
+    plain = [field for field in schema if field.name not in names]
+    table = [field.with_nullable(True) for field in plain] + [pa.field(*column) for column in columns]
+    return files, FeedOptions(
+        schema=pa.schema(table),
+        format=None,
+        reader=LineReader(format, pa.schema(plain)),
+        partition_columns=(),
+        partitions=None,
+        tasks=None,
+        rows=None,
+        bytes=None,
+        headers={},
+        options={},
+    )
+
+
+def _paths(path: Any, ending: str | None, *, nested: bool) -> Any:
+    """A directory whose files end otherwise, as a glob."""
+    if ending and isinstance(path, str | PathLike) and Path(path).is_dir() and not _GLOB & set(str(path)):
+        return f"{str(path).rstrip('/')}/{'**/' if nested else ''}*{ending}"
+    return path
+
+
+def _guess(method: str, arguments: dict[str, Any], prepare: Callable[[SessionContext], None]) -> pa.Schema | None:
+    """The schema that DataFusion guesses from all files; None if it cannot: that is what lines are left out for."""
+    context = SessionContext()
+    prepare(context)
+    arguments = {name: value for name, value in arguments.items() if name != "name"}
+    try:
+        return getattr(context, f"read_{FORMATS[method]}")(**arguments).schema()
+    except Exception:
+        return None
+
+
+def _guess_from_first(files: Files, format: LineFormat, most: int) -> pa.Schema:
+    path = files.first_path()
+    with files.open(path) as file:
+        lines = first_rows(file, format, most)
+    try:
+        with open_sieve(format) as sieve:
+            return sieve.guess(lines)
+    except Exception as error:
+        raise UserError(f"cannot guess the columns of {path!r}: {error}", hint="schema=pyarrow.schema([…])") from error
