@@ -94,6 +94,21 @@ def test_modes_on_a_single_node(session: Session, frame: DataFrame, old: Path) -
     assert names_in(old.parent) == ["out"]
 
 
+@pytest.mark.parametrize("distributed", [True, False], ids=["distributed", "single-node"])
+def test_an_append_that_fails_adds_no_file(session: Session, old: Path, distributed: bool) -> None:
+    session.config["sparkfusion.enabled"] = distributed
+    session.config["datafusion.execution.soft_max_rows_per_output_file"] = 100
+    session.config["datafusion.execution.batch_size"] = 50
+    broken = session.sql(BROKEN)
+    for frame in (broken, broken.limit(TOTAL - 1)):
+        for path in (old, old.parent / "new"):
+            with pytest.raises(UserError, match="Divide by zero"):
+                frame.write_parquet(path)
+    session.sql("copy (select * from t limit 1000) to '{old}'".replace("{old}", str(old)) + " stored as parquet")
+    assert rows_in(old) == 1001
+    assert names_in(old.parent) == ["out"]
+
+
 def test_append_is_the_default(frame: DataFrame, old: Path) -> None:
     frame.write_parquet(old, mode="append")
     frame.write_parquet(old)

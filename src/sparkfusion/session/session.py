@@ -209,7 +209,7 @@ class Session(CatalogMethods):
         if planned is None:
             planned = self.plan(frame)
         graph = planned.distribution.graph
-        if frame.copies is not None and (graph is not None or frame.copies.mode is not None):
+        if frame.copies is not None:
             return self._start_copy(query, frame, frame.copies, planned)
         if frame.changes is not None and frame.changes.into is not None:
             put = PutJob(lambda: self.start(frame.source(), planned), partial(put_rows, self.context, frame.changes))
@@ -217,8 +217,7 @@ class Session(CatalogMethods):
         if graph is not None and writes is not None:
             graph = settle_head(graph)
         if graph is None:
-            source = frame.source()
-            reads = source.changes.reads if source.changes is not None else (source.to_datafusion(),)
+            reads = frame.changes.reads if frame.changes is not None else (frame.to_datafusion(),)
             single = self._single_node_job(query, self._single_node_frame(frame), planned, reads)
             return RunningQuery(query, frame.schema(), single, Head(()), self._emit)
         self._emit(QueryPlanned(query, len(graph.stages), graph.task_count, None, planned.seconds))
@@ -279,7 +278,12 @@ class Session(CatalogMethods):
     def _start_copy(self, query: QueryId, frame: DataFrame, copies: Copy, planned: Planned) -> RunningQuery:
         target = CopyTarget.parse(copies.tail)
         placement = place(
-            target.path, copies.mode, query, directory=target.is_directory, has_files=partial(has_files, self.prepare)
+            target.path,
+            copies.mode,
+            query,
+            directory=target.is_directory,
+            in_place=self._tasks_may_write(target, planned),
+            has_files=partial(has_files, self.prepare),
         )
         if placement is None:
             return RunningQuery(query, frame.schema(), SingleNodeJob(count_of_none()), Head(()), self._emit)
@@ -307,8 +311,8 @@ class Session(CatalogMethods):
         )
 
     def _tasks_may_write(self, target: CopyTarget, planned: Planned) -> bool:
-        head = planned.distribution.graph.head if planned.distribution.graph is not None else Head(())
-        whole = head.fetch is None and not head.skip
+        graph = planned.distribution.graph
+        whole = graph is not None and graph.head.fetch is None and not graph.head.skip
         return whole and target.is_local_directory and self._runner.reaches(Path(target.path).absolute().parent)
 
     def _answer(self, statement: SetOption | ResetOption | ShowOption) -> DataFrame:

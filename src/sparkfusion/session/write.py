@@ -7,10 +7,8 @@ committed attempts to their place. A single file, a LIMIT, or a place that tasks
 
 from __future__ import annotations
 
-import errno
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -26,6 +24,7 @@ from sparkfusion.exchange.store import LocalStore
 from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.ids import QueryId, TaskKey
 from sparkfusion.session.query import RunningQuery
+from sparkfusion.session.write_modes import move
 from sparkfusion.worker.copy import CopyOrder, copy_context, copy_frames, quoted
 from sparkfusion.worker.run_task import PrepareContext
 from sparkfusion.worker.task import TaskReport
@@ -184,7 +183,7 @@ class WriteJob:
             place = target.joinpath(*places)
             place.mkdir(parents=True, exist_ok=True)
             suffix = name[name.index(".") :] if "." in name else ""
-            _move(source, place / f"{self._query}-{report.key.task:05d}-{index:03d}{suffix}")
+            move(source, place / f"{self._query}-{report.key.task:05d}-{index:03d}{suffix}")
 
     def _written_here(self) -> pa.RecordBatch:
         with self._start(None) as self._running:
@@ -209,18 +208,6 @@ class WriteJob:
             return copy_frames(context, frames, self._target.path, self._target.rest, self._target.shown)
         finally:
             store.close()
-
-
-def _move(source: Path, target: Path) -> None:
-    """A rename; where the target is a mount of its own, a copy first, so that nobody sees half a file."""
-    try:
-        source.rename(target)
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise
-        part = target.with_name(f".{target.name}.part")
-        shutil.copyfile(source, part)
-        part.rename(target)
 
 
 def _staging(query: QueryId, target: Path) -> SharedHome:

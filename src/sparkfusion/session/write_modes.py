@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import re
 import shutil
@@ -123,13 +124,40 @@ class _Aside(Placement):
                 path.rmdir()
 
 
+class _Added(_Aside):
+    """A new directory beside the target, whose files are added to those of the target."""
+
+    def __init__(self, query: QueryId, target: Path) -> None:
+        super().__init__(query, target, replaces=False)
+
+    def commit(self) -> None:
+        try:
+            for file in sorted(path for path in self._new.rglob("*") if path.is_file()):
+                place = self._target / file.relative_to(self._new)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                move(file, place)
+            self._made = []
+        except OSError as error:
+            raise UserError(f"cannot put the rows into {str(self._target)!r}: {error.strerror}") from error
+        finally:
+            self.abandon()
+
+
 def place(
-    path: str, mode: WriteMode | None, query: QueryId, *, directory: bool, has_files: Callable[[str], bool]
+    path: str,
+    mode: WriteMode | None,
+    query: QueryId,
+    *,
+    directory: bool,
+    in_place: bool,
+    has_files: Callable[[str], bool],
 ) -> Placement | None:
     """Where a write puts its rows; None if there is nothing to write. A `UserError` if the mode forbids it.
 
     Args:
         directory: whether the path means one.
+        in_place: whether files may be added where they belong, because whoever writes them does it only when all are
+            complete.
         has_files: whether something is at the URL of an object store.
     """
     if is_url(path):
@@ -143,13 +171,22 @@ def place(
         raise UserError(f"{path!r} exists", hint="mode='overwrite' replaces it, mode='append' adds to a directory")
     if not directory and exists and mode == "append":
         raise UserError(f"cannot append to the file {path!r}", hint="write a directory, or use mode='overwrite'")
-    if not directory or mode is None or mode == "append":
+    adds = mode is None or mode == "append"
+    if directory and adds and not in_place and _takes_neighbours(target):
+        return _Added(query, target)
+    if not directory or adds:
         return Placement(path)
     if target.is_file():
         raise UserError(f"cannot write the directory {path!r}: it is a file")
     if target.is_mount():
         raise UserError(f"cannot replace {path!r}: a file system is mounted there", hint="write a directory below it")
     return _Aside(query, target, replaces=mode == "overwrite" or target.is_dir())
+
+
+def _takes_neighbours(target: Path) -> bool:
+    """Whether a directory can be made beside the target. If it is a file, the writer says so."""
+    nearest = next(path for path in target.parents if path.exists())
+    return not target.is_file() and nearest.is_dir() and os.access(nearest, os.W_OK)
 
 
 def _place_remote(url: str, mode: WriteMode | None, has_files: Callable[[str], bool]) -> Placement | None:
@@ -198,6 +235,18 @@ class PlacedJob:
 
     def feeds(self) -> list[FeedStats]:
         return self._job.feeds()
+
+
+def move(source: Path, target: Path) -> None:
+    """A rename; where the target is a mount of its own, a copy first, so that nobody sees half a file."""
+    try:
+        source.rename(target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        part = target.with_name(f".{target.name}.part")
+        shutil.copyfile(source, part)
+        part.rename(target)
 
 
 def _swap(new: Path, old: Path) -> None:
