@@ -52,7 +52,7 @@ stress-exit: setup ## programs that end in every way, many at once: each with it
 soak: setup ## mixed queries in one session for a while: files, memory, threads and open files (SECONDS=120)
 	$(BIN)/python -m benchmarks.soak --seconds $(SECONDS)
 
-fuzz-messages: setup ## randomly changed orders against what a worker checks before it runs them (MESSAGES=100000)
+fuzz-messages: setup ## randomly changed orders against a worker: its checks, then its task processes (MESSAGES=100000)
 	$(BIN)/python -m tests.fuzz.messages --count $(MESSAGES)
 
 bench: setup ## TPC-H timings

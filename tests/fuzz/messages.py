@@ -1,22 +1,28 @@
-"""Random changes of orders: what a worker makes of a message before anything native sees its plan.
+"""Random changes of orders: what a worker's checks make of a message, and what becomes of those that they let pass.
 
-`python -m tests.fuzz.messages --count 100000 --seed 1` tries many, and prints how each was answered.
+`python -m tests.fuzz.messages --count 100000 --seed 1` tries many. It prints how they were answered, and fails if one
+hung or something of them was left. `--part 0/4` is every fourth of them, for several runs at the same time.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import sys
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
 import pyarrow as pa
 
 from sparkfusion.errors import ResourceError, UserError
 from sparkfusion.ids import TaskKey
+from sparkfusion.transport.base import TaskOrder
 from sparkfusion.transport.codec import order_of, pack_order
 from sparkfusion.transport.guard import Guard
 from sparkfusion.transport.message import unpack
+from tests.fuzz.worker import HUNG, trial
 from tests.transport.plans import order_of_sql
 
 QUERIES = (
@@ -56,23 +62,49 @@ def messages(seed: int, count: int) -> Iterator[bytes]:
     return (mutated(chance, chance.choice(known)) for _ in range(count))
 
 
-def answer(message: bytes) -> str:
-    """How a strict worker answers: the name of its error, or that it would run the order. Any other error comes out."""
+def answer(message: bytes, run: Callable[[TaskOrder], str] = lambda order: "passes") -> str:
+    """How a strict worker answers: the name of the error by which it refuses, or what came of running the order.
+
+    Any other error comes out.
+    """
     try:
         _, fields, blobs = unpack(message, MOST)
-        Guard().check(order_of(fields, blobs))
+        order = order_of(fields, blobs)
+        Guard().check(order)
     except (UserError, ResourceError) as error:
-        return type(error).__name__
-    return "runs"
+        return f"refused, {type(error).__name__}"
+    return run(order)
+
+
+def tally(tried: Iterable[bytes], run: Callable[[TaskOrder], str], seconds: float) -> Counter[str]:
+    """The answers to these messages, or to as many as that time is enough for. Tells of crashes as they come."""
+    found: Counter[str] = Counter()
+    deadline = time.monotonic() + seconds
+    for number, message in enumerate(tried):
+        if time.monotonic() > deadline:
+            break
+        kind = answer(message, run)
+        found[kind] += 1
+        if kind == HUNG or "Crash" in kind:
+            print(f"message {number:,}: {kind}", flush=True)
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--part", default="0/1")
+    parser.add_argument("--minutes", type=float, default=120)
     given = parser.parse_args()
-    tally = Counter(map(answer, messages(given.seed, given.count)))
-    print(", ".join(f"{name}: {count:,}" for name, count in tally.most_common()))
+    first, step = map(int, given.part.split("/"))
+    with trial() as worker:
+        tried = islice(messages(given.seed, given.count), first, None, step)
+        found = tally(tried, worker.answer, given.minutes * 60)
+        left = worker.left()
+    print(f"{found.total():,} messages: " + "; ".join(f"{name}: {count:,}" for name, count in found.most_common()))
+    print(f"left: {', '.join(left) or 'nothing'}")
+    sys.exit(bool(left or found[HUNG]))
 
 
 if __name__ == "__main__":

@@ -151,6 +151,18 @@ def test_bytes_that_are_no_plan_are_refused() -> None:
         Guard().check(replace(ONE, spec=replace(ONE.spec, plan=b"\xff\xfe nonsense")))
 
 
+@pytest.mark.parametrize("length", [0x7FFFFFF0, 0x4000], ids=["two gigabytes", "a little more than there is"])
+def test_rows_in_a_plan_that_are_shorter_than_they_say_are_refused(length: int) -> None:
+    """DataFusion would take that much memory, or more than there is."""
+    order = order_of_sql("select x from t", KEY, "here", tables={"t": pa.table({"x": [1, 2]})})
+    Guard().check(order)
+    plan = decode(order.spec.plan)
+    (rows,) = plan.memory_scan.partitions
+    plan.memory_scan.partitions[0] = rows[:4] + length.to_bytes(4, "little") + rows[8:]
+    with pytest.raises(ProtocolError, match="rows of a memory table"):
+        Guard().check(replace(order, spec=replace(order.spec, plan=encode(plan))))
+
+
 class Given:
     def __init__(self, data: bytes) -> None:
         self._data = data

@@ -24,7 +24,7 @@ from sparkfusion.plan.wire.depth import check_depth
 from sparkfusion.plan.wire.survey import UnknownPlanError, functions_in
 from sparkfusion.transport.base import TaskOrder
 from sparkfusion.transport.message import ProtocolError
-from sparkfusion.transport.shape import check_shape, check_sources
+from sparkfusion.transport.shape import check_rows, check_shape, check_sources
 from sparkfusion.worker.task import TaskSpec
 
 _LOCAL_STORE = "file:///"
@@ -82,6 +82,7 @@ class Guard:
         if self.roots:
             self._check_scans(root, spec)
         check_sources(root, order)
+        check_rows(root)
         self._check_options(spec.options)
         if order.writes is not None:
             self._check_staging(Path(order.writes.staging))

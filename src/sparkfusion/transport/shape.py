@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+import pyarrow as pa
+
 from sparkfusion.plan.feeds import feeds_read
 from sparkfusion.plan.sources import exchange_of, placeholder_of
-from sparkfusion.plan.wire import PlanNode, file_scan_conf, walk
+from sparkfusion.plan.wire import PlanNode, file_scan_conf, kind, walk
 from sparkfusion.transport.base import TaskOrder
 from sparkfusion.transport.message import ProtocolError
 
@@ -47,6 +49,17 @@ def check_sources(root: PlanNode, order: TaskOrder) -> None:
         raise ProtocolError("a plan reads a feed that has no number") from None
     if len(fed) != (order.spec.feed is not None):
         raise ProtocolError("the feed that a plan reads is not the one that its order gives")
+
+
+def check_rows(root: PlanNode) -> None:
+    """Raise if rows in the plan are no Arrow messages, or shorter than they say: DataFusion takes memory by that."""
+    for node in walk(root):
+        for rows in node.memory_scan.partitions if kind(node) == "memory_scan" else ():
+            try:
+                for _ in pa.ipc.MessageReader.open_stream(rows):
+                    pass
+            except (pa.ArrowException, OSError):
+                raise ProtocolError("the rows of a memory table in a plan cannot be read") from None
 
 
 def _numbers(order: TaskOrder) -> Iterator[tuple[str, int, int, int]]:
