@@ -70,7 +70,6 @@ NOT_OFFERED_BY_DATAFRAME = {
     "optimized_logical_plan": _SINGLE,
     "parse_sql_expr": _SINGLE,
     "write_parquet_with_options": "use write_parquet",
-    "write_table": "use INSERT INTO",
 }
 
 

@@ -70,6 +70,22 @@ def test_partitioned_by_a_column(session: Session, tmp_path: Path, suffix: str) 
     assert sorted(values) == list(range(TOTAL))
 
 
+@pytest.mark.parametrize(
+    "column",
+    [
+        "nullif(k, 1)",
+        "nullif(k = 1, true)",
+        "nullif(cast(k as varchar), '1')",
+        "nullif(date '2024-01-01', date '2024-01-01')",
+    ],
+)
+def test_null_of_a_partition_column_stays_null(session: Session, tmp_path: Path, column: str) -> None:
+    source = session.sql(f"select v, {column} as p from t where v >= 0")
+    assert source.write_parquet(tmp_path / "out", partition_by="p") == TOTAL
+    back = session.read_parquet(tmp_path / "out").filter("p is null").count()
+    assert back == source.filter("p is null").count() > 0
+
+
 @pytest.mark.parametrize("column", ["K upper", "it's"])
 def test_a_partition_column_that_copy_cannot_name_is_refused(session: Session, tmp_path: Path, column: str) -> None:
     frame = session.sql(f'select k as "{column}", v from t')

@@ -98,15 +98,23 @@ def count_of_none() -> datafusion.DataFrame:
 def cannot_run_at_once() -> UserError:
     """DataFusion ran the query of a statement by itself, and met a placeholder."""
     return UserError(
-        "the statement reads a feed or a table of Spark's, and is run on a single node, where their rows are not",
-        hint="write the query's rows with write_parquet, or collect() them, and register those",
+        "the statement reads a feed or a table of Spark's, and DataFusion runs it in this process, which does not have "
+        "their rows",
+        hint='make the table with session.sql("select …").write_table(name, mode="error")',
     )
 
 
 def _what_instead(change: Change) -> str:
     if change.operation == "TRUNCATE TABLE":
         return f"DELETE FROM {change.table} removes every row of an in-memory table"
-    return "UPDATE and DELETE change in-memory tables; for files, write the new rows with COPY or write_parquet"
+    if change.operation.startswith("INSERT"):
+        return (
+            "INSERT adds to in-memory tables and to directories of files; write other rows with COPY or write_parquet"
+        )
+    return (
+        "UPDATE and DELETE change in-memory tables, by conditions without a subquery; "
+        "for anything else, write the new rows with COPY or write_parquet"
+    )
 
 
 def _nodes_below(plan: datafusion.LogicalPlan) -> Iterator[str]:

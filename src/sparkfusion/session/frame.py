@@ -263,7 +263,7 @@ class DataFrame:
         compression: str | datafusion.dataframe.Compression | ParquetWriterOptions = "zstd",
         compression_level: int | None = None,
         *,
-        partition_by: Sequence[str] = (),
+        partition_by: str | Sequence[str] = (),
         mode: WriteMode | None = None,
         write_options: DataFrameWriteOptions | None = None,
     ) -> int:
@@ -281,14 +281,14 @@ class DataFrame:
         name = compression if isinstance(compression, str) else str(compression.value)
         level = compression_level if compression_level is not None else _DEFAULT_LEVELS.get(name)
         options = {"format.compression": name if level is None else f"{name}({level})"}
-        return self._write(WriteTarget("PARQUET", path, options, tuple(partition_by)), mode)
+        return self._write(WriteTarget("PARQUET", path, options, _names(partition_by)), mode)
 
     def write_csv(
         self,
         path: str | PathLike[str],
         with_header: bool = False,
         *,
-        partition_by: Sequence[str] = (),
+        partition_by: str | Sequence[str] = (),
         mode: WriteMode | None = None,
         write_options: DataFrameWriteOptions | None = None,
     ) -> int:
@@ -297,13 +297,13 @@ class DataFrame:
             refuse_mode(mode)
             return self._write_single_node("write_csv", path, with_header, write_options)
         options = {"format.has_header": str(with_header).lower()}
-        return self._write(WriteTarget("CSV", path, options, tuple(partition_by)), mode)
+        return self._write(WriteTarget("CSV", path, options, _names(partition_by)), mode)
 
     def write_json(
         self,
         path: str | PathLike[str],
         *,
-        partition_by: Sequence[str] = (),
+        partition_by: str | Sequence[str] = (),
         mode: WriteMode | None = None,
         write_options: DataFrameWriteOptions | None = None,
     ) -> int:
@@ -311,7 +311,7 @@ class DataFrame:
         if write_options is not None:
             refuse_mode(mode)
             return self._write_single_node("write_json", path, write_options)
-        return self._write(WriteTarget("JSON", path, {}, tuple(partition_by)), mode)
+        return self._write(WriteTarget("JSON", path, {}, _names(partition_by)), mode)
 
     def write_table(
         self, table_name: str, write_options: DataFrameWriteOptions | None = None, *, mode: WriteMode = "append"
@@ -348,3 +348,7 @@ class DataFrame:
     def _local(self, rows: pa.Table) -> datafusion.DataFrame:
         """DataFusion's own rendering, in a context of its own: it names the table and keeps it."""
         return datafusion.SessionContext().from_arrow(rows)
+
+
+def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
+    return (columns,) if isinstance(columns, str) else tuple(columns)

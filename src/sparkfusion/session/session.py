@@ -36,6 +36,7 @@ from sparkfusion.session.layout import has_files
 from sparkfusion.session.logs import quiet_datafusion
 from sparkfusion.session.memory_tables import MemoryTables
 from sparkfusion.session.notices import Notices, require_distributed
+from sparkfusion.session.null_partitions import name_nulls
 from sparkfusion.session.object_stores import ObjectStores
 from sparkfusion.session.planner import Planned, Planner
 from sparkfusion.session.put_rows import PutJob, put_rows
@@ -181,6 +182,7 @@ class Session(CatalogMethods):
     def copy(self, source: DataFrame, tail: str, mode: WriteMode | None = None) -> DataFrame:
         """A frame that writes the rows of `source`, as the rest of a COPY statement says, and counts them."""
         view = f"sparkfusion_copy_{new_query_id()}"
+        source = DataFrame(self, name_nulls(source.to_datafusion(), tail))
         self.context.register_view(view, source.to_datafusion())
         try:
             inner = call_datafusion(self.context.sql, f"COPY {view} {tail}")

@@ -37,6 +37,14 @@ def test_a_script_may_prepare_what_it_verifies(invoke: Invoke, items: str, tmp_p
     assert found == {"q:3": "passed", "q:4": "not distributed"}
 
 
+def test_statements_that_write_are_not_run(invoke: Invoke, items: str, tmp_path: Path) -> None:
+    target = tmp_path / "out.csv"
+    result = invoke("verify", "-c", f"copy ({GROUPED}) to '{target}' stored as csv", "-t", items)
+    assert result.exit_code == 4, result.output
+    assert result.stdout.startswith("not comparable")
+    assert not target.exists()
+
+
 def test_a_directory_of_scripts(invoke: Invoke, items: str, tmp_path: Path) -> None:
     queries = tmp_path / "queries"
     queries.mkdir()

@@ -39,7 +39,7 @@ class Query:
 
     @property
     def is_verifiable(self) -> bool:
-        """Everything else is run once, for its effect: CREATE VIEW, SET, INSERT…"""
+        """Everything else is a statement: DDL and SET are run for their effect, the others are not run."""
         return _QUERY.match(self.sql) is not None
 
 
@@ -73,7 +73,8 @@ def verify(
     """Compare the distributed answer of queries with the single-node answer.
 
     --file may name a directory: then every .sql file in it is read. Queries are distributed however little they
-    read, unless sparkfusion.bytes_per_partition is set. Statements that are not queries are run for their effect.
+    read, unless sparkfusion.bytes_per_partition is set. DDL and SET are run for their effect. Statements that write,
+    such as INSERT and COPY, are not run: they count as queries that could not be compared.
 
     \b
     Exit codes:
@@ -138,9 +139,8 @@ def _results(
 
     with progress_line(session) as line:
         for query in queries:
-            if not query.is_verifiable:
-                session.sql(query.sql).collect()
-                continue
+            if not query.is_verifiable and not session.make_frame(query.sql).writes:
+                continue  # DDL and SET, which have taken effect
             name = query.name if partitions is None else f"{query.name} @{partitions}"
             line.start()
             result = verify_query(WatchedSession(session, line.step), query.sql, name=name, reproducer_dir=reproducers)

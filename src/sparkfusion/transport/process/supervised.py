@@ -150,7 +150,7 @@ def _crash(process: subprocess.Popen[bytes], key: TaskKey) -> TaskCrashError:
         f"the process that ran the task {describe_end(process.returncode)}",
         where=key,
         hint="SIGKILL often means that the machine ran out of memory; otherwise a Python function of the query, a "
-        "native library that it uses, or DataFusion itself ended it: the log of the worker shows where",
+        "native library that it uses, or DataFusion itself ended it: what it printed shows where",
     )
 
 

@@ -1,0 +1,42 @@
+"""NULLs of the columns that a COPY partitions by.
+
+DataFusion 55 writes such a row into the directory of some other value: 0, 1970-01-01 or whatever its buffer holds. Here
+the columns become text before they are written, with Hive's name for NULL. Files do not hold these columns, so their
+type shows nowhere.
+"""
+
+from __future__ import annotations
+
+import re
+
+import datafusion
+import pyarrow as pa
+from datafusion import functions
+
+from sparkfusion.feed.ready.hive import NULL_VALUE
+from sparkfusion.session.sql_text import mask
+
+_PARTITIONED = re.compile(r"\bPARTITIONED\s+BY\s*\(([^)]*)\)", re.IGNORECASE)
+
+
+def name_nulls(source: datafusion.DataFrame, tail: str) -> datafusion.DataFrame:
+    """The rows to be written, with a directory's name for NULLs of partition columns.
+
+    Args:
+        tail: what follows the source in the COPY.
+    """
+    found = _PARTITIONED.search(mask(tail))
+    names = [name.strip() for name in tail[found.start(1) : found.end(1)].split(",")] if found is not None else []
+    for field in source.schema():
+        if field.nullable and field.name in names and _is_written_as_text(field.type):
+            column = datafusion.col(f'"{field.name}"').cast(pa.string())
+            source = source.with_column(field.name, functions.coalesce(column, datafusion.lit(NULL_VALUE)))
+    return source
+
+
+def _is_written_as_text(kind: pa.DataType) -> bool:
+    """Whether DataFusion names directories of this type as a cast to text does."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    texts = (pa.string(), pa.large_string(), pa.string_view())
+    return kind in texts or pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date32(kind)
