@@ -12,7 +12,15 @@ import pytest
 from datafusion import ScalarUDF, udf
 from pyspark.sql import SparkSession
 
-from sparkfusion import ExternalError, InternalError, QueryCancelledError, Session, UserError
+from sparkfusion import (
+    ExternalError,
+    InternalError,
+    QueryCancelledError,
+    Session,
+    TaskCrashError,
+    UserError,
+    WorkerLostError,
+)
 from sparkfusion.ids import TaskKey
 from sparkfusion.observe.events import TaskFailed
 from sparkfusion.runner.spark.blame import spark_error
@@ -99,10 +107,30 @@ def test_the_last_attempt_tells_its_error(session: Session, spark: SparkSession,
 def test_a_worker_that_always_dies_fails_the_query(session: Session, tmp_path: Path) -> None:
     counter = Counter(tmp_path / "count")
     session.register_udf(troubled(counter, _killed, always=True))
-    with pytest.raises(ExternalError, match=r"a Spark task failed.*Python worker exited unexpectedly"):
+    with pytest.raises(TaskCrashError, match=r"Python worker that ran the task died, after Spark tried it 4") as caught:
         session.sql(QUERIES["in a shuffle"]).collect()
     assert counter.value == 4
+    assert caught.value.where is not None
+    assert caught.value.hint is not None
     assert_usable(session)
+
+
+def test_a_worker_that_dies_twice_fails_the_query_where_spark_tries_once(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on any worker with task processes. Of the tasks in the job, the one that ended them is blamed."""
+    monkeypatch.setattr("sparkfusion.runner.spark.job.attempts_of", lambda _: 1)
+    counter = Counter(tmp_path / "count")
+    session.register_udf(troubled(counter, _killed, always=True))
+    events = record(session)
+    with pytest.raises(TaskCrashError, match="attempt number 2 that ended so") as caught:
+        session.sql(QUERIES["in a shuffle"]).collect()
+    assert counter.value == 8, "Spark of the tests makes four attempts of each"
+    failed = [event for event in events if isinstance(event, TaskFailed)]
+    assert caught.value.where is not None
+    assert {each.key.task for each in failed if each.message.startswith("the Python worker")} == {
+        caught.value.where.task
+    }
 
 
 def test_where_spark_tries_once_the_coordinator_tries_again(
@@ -134,8 +162,11 @@ CRASH = (
 def test_what_spark_says_becomes_an_error_of_ours() -> None:
     keys = [TaskKey("q", 3, number) for number in range(2)]
     lost = spark_error(_JavaError(CRASH), keys)
-    assert isinstance(lost, ExternalError)
-    assert lost.message == "a Spark task failed: ExecutorLostFailure (executor 2 exited)"
+    assert isinstance(lost, WorkerLostError)
+    assert lost.message == (
+        "the executor that ran the task was lost, after Spark tried it 4 times: ExecutorLostFailure (executor 2 exited)"
+    )
+    assert lost.hint is not None
     assert lost.where == keys[1]
     cancelled = "org.apache.spark.SparkException: [SPARK_JOB_CANCELLED] Job 7 cancelled part of cancelled job tag x"
     assert isinstance(spark_error(_JavaError(cancelled), keys), QueryCancelledError)

@@ -5,13 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionError
+from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionError, TaskCrashError, WorkerLostError
 from sparkfusion.ids import TaskKey
 
 _CANCELLED = re.compile(r"\bJob (\d+ )?cancelled\b|SparkContext was shut down|stopped SparkContext")
-_FAILED_TASK = re.compile(r"Task (\d+) in stage \S+ failed")
+_FAILED_TASK = re.compile(r"Task (\d+) in stage \S+ failed(?: (\d+) times)?")
 _PYTHON_ERROR = re.compile(r"(?!org\.|java\.)[\w.]+(Error|Exception): ")
 _LOST = re.compile(r"Lost task \S+ in stage .*?\(TID \d+\) .*?: (.*)")
+
+_DEATHS = (
+    (TaskCrashError, "Python worker exited unexpectedly", "the Python worker that ran the task died"),
+    (WorkerLostError, "ExecutorLostFailure", "the executor that ran the task was lost"),
+)
+_DEATH_HINT = (
+    "a Python function of the query, a native library that it uses, or too little memory "
+    "(spark.executor.memoryOverhead) ends such a process: the log of the executor says more"
+)
 
 
 def spark_error(error: Exception, tasks: Sequence[TaskKey]) -> SparkfusionError:
@@ -27,7 +36,23 @@ def spark_error(error: Exception, tasks: Sequence[TaskKey]) -> SparkfusionError:
         return QueryCancelledError("Spark cancelled the query's jobs")
     failed = _FAILED_TASK.search(text)
     where = tasks[int(failed[1])] if failed is not None and int(failed[1]) < len(tasks) else None
-    return ExternalError(f"a Spark task failed: {_cause(text)}", where=where)
+    cause = _cause(text)
+    for kind, mark, words in _DEATHS:
+        if mark in cause:
+            return kind(f"{words}{_tries(failed)}: {cause}", where=where, hint=_DEATH_HINT)
+    return ExternalError(f"a Spark task failed: {cause}", where=where)
+
+
+def error_of(failure: SparkfusionError, key: TaskKey) -> SparkfusionError:
+    """What to tell of one task of a job that failed. The death of a process is only the fault of the task in it."""
+    if not isinstance(failure, TaskCrashError | WorkerLostError) or failure.where is None or failure.where == key:
+        return failure
+    return ExternalError(f"task {failure.where.task} of the same Spark job failed: {failure.message}", where=key)
+
+
+def _tries(failed: re.Match[str] | None) -> str:
+    tries = int(failed[2] or 1) if failed is not None else 1
+    return f", after Spark tried it {tries} times" if tries > 1 else ""
 
 
 def _cause(text: str) -> str:

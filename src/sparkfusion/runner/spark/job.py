@@ -29,7 +29,7 @@ from sparkfusion.runner.base import QueryJob
 from sparkfusion.runner.drive import HostedTask
 from sparkfusion.runner.job import DrivenJob, task_memory
 from sparkfusion.runner.machine import HEAD
-from sparkfusion.runner.spark.blame import spark_error
+from sparkfusion.runner.spark.blame import error_of, spark_error
 from sparkfusion.runner.spark.body import run_on_executor
 from sparkfusion.runner.spark.choice import StoreChoice, choose_store
 from sparkfusion.runner.spark.environment import check_executors
@@ -152,9 +152,10 @@ class SparkJob(DrivenJob):
             answers = {answer.key: answer for answer in self._answers(tasks)}
         except Exception as error:
             failure = spark_error(error, [task.key for task in tasks])
-            for task in tasks:
+            for task in sorted(tasks, key=lambda each: each.key != failure.where):  # the one to blame comes first
                 if self._take(task.key):
-                    self._driver.failed(task.key, classify(failure, task.key), final=self._attempts > 1)
+                    told = classify(error_of(failure, task.key), task.key)
+                    self._driver.failed(task.key, told, final=self._attempts > 1)
             return
         for task in tasks:
             if self._take(task.key):
