@@ -192,9 +192,11 @@ class WorkerHost:
                 raise ResourceError(f"{self._under_way:,} tasks run and wait here already", where=key)
             self._under_way += 1
         held: HeldQuery | None = None
+        accepted = False
         try:
             held = self._held(key.query)
             self.guard.check(order)
+            accepted = True
             slot = Slot(self._slots, cancel)
             with held.task(order, cancel, slot) as stores, slot:
                 inputs, fetched = stores.inputs.bring(
@@ -215,7 +217,7 @@ class WorkerHost:
         except BaseException as error:
             if held is not None and held.lost:  # its files went while it ran; elsewhere it may run again
                 raise ExternalError("the worker let go of the query while the task ran", where=key) from error
-            if isinstance(error, ChannelClosedError) or cancel.cancelled:
+            if isinstance(error, ChannelClosedError) or (accepted and cancel.cancelled):
                 raise QueryCancelledError("the task was cancelled", where=key) from None
             found = _named(classify(error, key))
             if found is error:

@@ -67,7 +67,7 @@ class Children:
         with self._lock:
             while self._idle:
                 child = self._idle.pop()  # the one that ran last: its memory is warm
-                if child.alive:
+                if child.takes_tasks:
                     return child
                 self._all.discard(child)
                 child.stop()

@@ -73,6 +73,12 @@ class SupervisedChild:
         return self._process.poll() is None
 
     @property
+    def takes_tasks(self) -> bool:
+        """Whether it lives, and is not about to end: of a killed process the first thread ends before the last one, and
+        only then the process can be waited for."""
+        return self.alive and not _is_ending(self._process)
+
+    @property
     def worn(self) -> bool:
         """Whether a fresh process should take its place: it ran many tasks, or has not given its memory back."""
         return self._tasks >= _MOST_TASKS or _resident_bytes(self._process) > _MOST_BYTES
@@ -152,6 +158,13 @@ def _crash(process: subprocess.Popen[bytes], key: TaskKey) -> TaskCrashError:
         hint="SIGKILL often means that the machine ran out of memory; otherwise a Python function of the query, a "
         "native library that it uses, or DataFusion itself ended it: what it printed shows where",
     )
+
+
+def _is_ending(process: subprocess.Popen[bytes]) -> bool:
+    try:
+        return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (OSError, IndexError):
+        return False
 
 
 def _resident_bytes(process: subprocess.Popen[bytes]) -> int:
