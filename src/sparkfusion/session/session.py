@@ -233,7 +233,7 @@ class Session(CatalogMethods):
             require_distributed(planned.distribution)
         self._emit(QueryPlanned(query, 0, 0, planned.distribution.reason, planned.seconds))
         self._notices.note(query, planned.distribution)
-        limited = limit(frame, self.config.ours, planned.session_options, self.prepare)
+        limited, spills = limit(frame, self.config.ours, planned.session_options, self.prepare)
         explain = partial(
             locate_bad_line,
             frames=reads,
@@ -241,7 +241,7 @@ class Session(CatalogMethods):
             prepare=self.prepare,
             exact=LOST not in (planned.distribution.reason or ""),
         )
-        made: SingleNodeJob = call_datafusion(SingleNodeJob, limited, explain)
+        made: SingleNodeJob = call_datafusion(SingleNodeJob, limited, explain, spills)
         return made
 
     def _single_node_frame(self, frame: DataFrame) -> datafusion.DataFrame:

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from pathlib import Path
 
 import datafusion
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pyarrow as pa
 from sparkfusion.config import Settings
 from sparkfusion.errors import QueryCancelledError, SparkfusionError, classify
 from sparkfusion.exchange.channel import Channel, ChannelClosedError
+from sparkfusion.exchange.owned import OwnedDirectory
 from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.worker import loops, open_work
 from sparkfusion.worker.cancel import CancelToken
@@ -27,15 +29,19 @@ _PATIENCE_SECONDS = 10.0
 
 def limit(
     frame: datafusion.DataFrame, settings: Settings, options: Mapping[str, str], prepare: PrepareContext
-) -> datafusion.DataFrame:
+) -> tuple[datafusion.DataFrame, OwnedDirectory | None]:
     """The same query, under the memory limits that tasks have: with the memory of all slots, and their place to spill.
 
-    It gets a context of its own. One that is kept would remember which files a table had.
+    It gets a context of its own. One that is kept would remember which files a table had. In a chosen place it spills
+    into a directory that the job removes: DataFusion keeps its own as long as anything holds the context.
     """
     memory = memory_share(settings, options, alone=True)
-    context = task_context(options, memory_limit=memory, spill_directory=spill_directory(settings, options))
+    place = Path(spill_directory(settings, options))
+    spills = OwnedDirectory("spills", place.absolute()) if place.name and place.is_dir() else None
+    chosen = spill_directory(settings, options) if spills is None else str(spills.path)
+    context = task_context(options, memory_limit=memory, spill_directory=chosen)
     prepare(context)
-    return context.create_dataframe_from_logical_plan(frame.logical_plan())
+    return context.create_dataframe_from_logical_plan(frame.logical_plan()), spills
 
 
 ExplainError = Callable[[SparkfusionError], SparkfusionError | None]
@@ -48,8 +54,14 @@ class SingleNodeJob:
     The stream is drained on a thread of its own, so that Ctrl-C and `cancel` reach a reader that waits.
     """
 
-    def __init__(self, frame: datafusion.DataFrame, explain_error: ExplainError | None = None) -> None:
+    def __init__(
+        self,
+        frame: datafusion.DataFrame,
+        explain_error: ExplainError | None = None,
+        spills: OwnedDirectory | None = None,
+    ) -> None:
         self._explain_error = explain_error
+        self._spills = spills
         self._channel = Channel(_CAPACITY)
         self._token = CancelToken()
         self._thread = threading.Thread(target=self._run, args=(frame,), name="sparkfusion-single-node", daemon=True)
@@ -76,6 +88,8 @@ class SingleNodeJob:
     def close(self) -> None:
         self.stop()
         self._thread.join(_PATIENCE_SECONDS)
+        if self._spills is not None:
+            self._spills.close()
 
     def reports(self) -> list[TaskReport]:
         return []
