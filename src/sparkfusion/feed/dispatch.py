@@ -1,4 +1,4 @@
-"""Giving units to tasks: on demand, bounded, fair by weight, and the same again to every attempt (D7)."""
+"""Giving units to tasks: on demand, bounded, fair by weight, and the same again to every attempt."""
 
 from __future__ import annotations
 

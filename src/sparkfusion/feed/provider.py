@@ -92,7 +92,7 @@ class FeedContext:
         query: the query's id. `table`: the feed's name in it.
         request: projection, filters and limit of the query, also as attributes of the context.
         tasks: how many tasks read the feed.
-        headers: what was given to `register_feed`, and to the session, for providers and readers.
+        headers: what was given to `register_feed(…, headers=…)`.
         metrics: counts of the provider's own, shown by `explain(analyze=True)`; see `count`.
     """
 
@@ -174,7 +174,7 @@ class ReaderContext:
 
     Attributes:
         schema: the table's. Columns outside of `projection` may be left out.
-        headers: what was given to `register_feed` and to the session.
+        headers: what was given to `register_feed(…, headers=…)`.
         rejects: what the task left out so far.
     """
 

@@ -33,7 +33,7 @@ def pack(encoded: Iterable[str]) -> bytes:
 
 
 def unpack(data: bytes, *, trust_python: bool) -> tuple[WorkUnit, ...]:
-    """The units again. Payloads that had to be pickled are refused unless Python objects are trusted (D10)."""
+    """The units again. Payloads that had to be pickled are refused unless Python objects are trusted."""
     try:
         found = json.loads(zlib.decompress(data) if is_compressed(data) else data)
     except (zlib.error, ValueError, RecursionError):

@@ -199,7 +199,7 @@ class _Cutter:
         return all(self._partitioned_leaves_are_shuffles(child) for child in partitioned)
 
     def _check_key_types(self, node: PlanNode) -> None:
-        """Trap 12: equal values hash alike only if both sides carry the same physical key type."""
+        """Equal values hash alike only if both sides carry the same physical key type (docs/traps.md#key-types)."""
         if collects_left(node):
             return
         found = {self._key_types[e] for child in children(node) for e in self._shuffles_below(child)}

@@ -1,4 +1,7 @@
-"""Whether running a part of a plan again gives the same rows (trap 19), and whether it may run once for each task."""
+"""Whether running a part of a plan again gives the same rows, and whether it may run once for each task.
+
+See docs/traps.md#work-that-must-run-once.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,10 @@ def is_deterministic(node: PlanNode) -> bool:
 
 
 def may_repeat(node: PlanNode) -> bool:
-    """Whether each task may compute the node for itself: cheap, row-wise, always the same rows (trap 8)."""
+    """Whether each task may compute the node for itself: it is cheap, row-wise, and always gives the same rows.
+
+    See docs/traps.md#repeated-limit.
+    """
     return _is_cheap(node) and is_deterministic(node)
 
 

@@ -15,22 +15,22 @@ from sparkfusion.plan.tables import TableId, parts_of
 from sparkfusion.plan.wire import PlanNode, walk
 
 ISOLATION_OPTIONS: dict[str, str] = {
-    # trap 1: sibling partitions of one scan share a queue of files
+    # docs/traps.md#shared-file-queue
     "datafusion.execution.enable_file_stream_work_stealing": "false",
-    # trap 2: every partition of a hash join waits for its siblings' bounds
+    # docs/traps.md#dynamic-filters
     "datafusion.optimizer.enable_dynamic_filter_pushdown": "false",
     "datafusion.optimizer.enable_join_dynamic_filter_pushdown": "false",
     "datafusion.optimizer.enable_topk_dynamic_filter_pushdown": "false",
     "datafusion.optimizer.enable_aggregate_dynamic_filter_pushdown": "false",
-    # trap 7: its result lives in the process that ran it
+    # docs/traps.md#scalar-subqueries
     "datafusion.optimizer.enable_physical_uncorrelated_scalar_subquery": "false",
-    # trap 10
+    # docs/traps.md#round-robin-repartition
     "datafusion.optimizer.enable_round_robin_repartition": "false",
-    # trap 13: no repartition that merges sorted inputs
+    # docs/traps.md#sorted-partitions
     "datafusion.optimizer.prefer_existing_sort": "false",
     # scans that declare their files' partitioning cannot be split
     "datafusion.optimizer.preserve_file_partitions": "0",
-    # trap 15: these cannot be encoded
+    # docs/traps.md#plans-that-cannot-be-encoded
     "datafusion.optimizer.enable_piecewise_merge_join": "false",
     "datafusion.optimizer.enable_window_topn": "false",
 }

@@ -1,8 +1,9 @@
 """Fed tables in plans: scans whose files are found while the query runs.
 
 DataFusion plans such a table as a listing of two Arrow files that do not exist: two, so that it plans for several
-partitions; Arrow, because of those it knows no statistics, and takes the table for a large one (trap 20). Here each
-of these scans becomes one of the feed's own format, with a group for each task, whose placeholder path names the feed.
+partitions; Arrow, because it has no statistics of Arrow files and so takes the table for a large one
+(docs/traps.md#statistics-of-placeholders). Here each of these scans becomes one of the feed's own format, with a group
+for each task, whose placeholder path names the feed.
 """
 
 from __future__ import annotations

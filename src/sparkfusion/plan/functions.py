@@ -1,4 +1,6 @@
-"""Which functions a plan calls, behind their names: encoded plans have only the names of compiled functions (D12).
+"""Which functions a plan calls. Encoded plans have only the names of compiled functions.
+
+What is done about it: docs/adr/0018-a-name-means-the-same-function-in-a-task.md.
 
 `concat` is a function of DataFusion's and another one of Spark's (`datafusion.functions.spark`, or any query after
 `enable_spark_functions`). Tasks know DataFusion's own functions; those of Spark's that a plan calls are registered in

@@ -48,7 +48,7 @@ _LOSSY_WINDOW = (
 
 
 def check_logical(plan_text: str, lossy_tables: Mapping[str, str]) -> None:
-    """Refuse what can be seen only before encoding (trap 14).
+    """Refuse what can be seen only before encoding (docs/traps.md#lost-options).
 
     Args:
         plan_text: the logical plan as DataFusion prints it, subqueries included.

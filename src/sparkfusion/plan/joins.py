@@ -1,4 +1,4 @@
-"""What a join's kind means for isolated tasks (traps 3 to 6)."""
+"""What a join's kind means for isolated tasks (docs/traps.md#joins)."""
 
 from __future__ import annotations
 

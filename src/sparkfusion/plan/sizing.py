@@ -1,4 +1,4 @@
-"""How many partitions a query is worth (D6): from the bytes it scans, never from a constant."""
+"""How many partitions a query is worth: from the bytes it scans (docs/adr/0015-distribute-only-what-pays.md)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Scalar subqueries, read from the text of a logical plan: the Python API does not show the plans inside expressions.
 
-For distribution they are planned as joins (trap 7). A join does not notice a subquery of several rows, which is an
-error; so only those that cannot have more than one row may pass.
+For distribution they are planned as joins (docs/traps.md#scalar-subqueries). A join does not notice a subquery of
+several rows, which is an error. So only those that cannot have more than one row may pass.
 """
 
 from __future__ import annotations

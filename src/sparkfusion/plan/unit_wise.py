@@ -1,4 +1,4 @@
-"""Which operators may run over a few work units at a time (D7).
+"""Which operators may run over a few work units at a time (docs/adr/0009-feeds-are-functions-of-units.md).
 
 Running such an operator over parts of its input and putting the results together gives what running it over all of it
 gives, as far as what comes above it can tell: rows that pass one by one, partial aggregates that are merged later, at

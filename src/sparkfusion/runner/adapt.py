@@ -1,4 +1,7 @@
-"""Adaptive decisions (D5): taken when a stage is about to start, from the exact sizes of its inputs."""
+"""Adaptive decisions: taken when a stage is about to start, from the exact sizes of its inputs.
+
+See docs/adr/0014-decide-from-exact-sizes.md.
+"""
 
 from __future__ import annotations
 

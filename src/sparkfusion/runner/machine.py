@@ -271,7 +271,10 @@ def _suspect(last: SparkfusionError, losses: int) -> str:
 
 
 def _on_lost(state: QueryState, event: OutputLost) -> Step:
-    """Recompute what was lost. If that may give other rows, everything computed from it goes too (trap 19)."""
+    """Recompute lost output. If it may come out differently, recompute everything that was computed from it too.
+
+    See docs/traps.md#retries-of-non-deterministic-stages.
+    """
     key = TaskKey(state.query, event.stage, event.task, event.attempt)
     task = _task_of(state, key)
     if task is None or task.manifest is None or task.attempt != event.attempt:

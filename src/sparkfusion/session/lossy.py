@@ -1,4 +1,7 @@
-"""Tables whose scan options a plan's encoding would lose (trap 14). Their queries run on a single node."""
+"""Tables whose scan options a plan's encoding would lose. Their queries run on a single node.
+
+See docs/traps.md#lost-options.
+"""
 
 from __future__ import annotations
 

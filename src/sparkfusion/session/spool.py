@@ -1,4 +1,7 @@
-"""In-memory tables that are too big to travel inside a plan are written once and scanned from files (trap 21)."""
+"""In-memory tables that are too big to travel inside a plan are written once and scanned from files.
+
+See docs/traps.md#memory-tables-inside-plans.
+"""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def _run_task(
 
 
 class _Run:
-    """The execution of one task: of its plan once, or again and again over some of its units at a time (D7)."""
+    """The execution of one task: of its plan once, or again and again over some of its units at a time."""
 
     def __init__(self, context: SessionContext, spec: TaskSpec, sink: Sink, cancel: CancelToken) -> None:
         self._context = context

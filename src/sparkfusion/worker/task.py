@@ -29,10 +29,10 @@ class TaskSpec:
         plan: the isolated plan, encoded by DataFusion, with placeholders for its inputs.
         inputs: what the placeholders stand for.
         outputs: how many partitions the plan's root has: a shuffle's partitions, else 1.
-        options: every `datafusion.*` option of the session that planned it (D9).
+        options: every `datafusion.*` option of the session that planned it.
         memory_limit: bytes before DataFusion spills.
         spill_directory: where it spills to; empty for the system's temporary directory.
-        trust_python: whether Python functions inside the plan may be unpickled (D10).
+        trust_python: whether Python functions inside the plan may be unpickled.
         feed: the feed whose units the task reads, if it does.
     """
 

@@ -1,7 +1,7 @@
-"""Every trap of isolated execution (docs: design, traps 1 to 22), each with a query that falls into it if let.
+"""The traps of isolated execution, each with a query that falls into it. docs/traps.md names the tests of each trap.
 
-`test_trap_07_...` is about trap 7, in whichever file here. `..._without_handling_...` takes the handling out and shows
-that the answer is then wrong, an error or a hang: that is the proof that the test above it can fail.
+`..._without_handling_...` switches the handling off and shows that the answer is then wrong, an error or a hang. That
+proves that the other tests can fail.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Traps 18 and 22: what the harness takes for proof, and which differences it lets pass."""
+"""What the harness takes for proof, and which differences it lets pass."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.behaviour.traps.conftest import LOST_GROUPING, Connected
         LOST_GROUPING,
     ],
 )
-def test_trap_18_a_query_that_was_not_distributed_is_no_proof(connected: Connected, sql: str) -> None:
+def test_a_query_that_was_not_distributed_is_no_proof(connected: Connected, sql: str) -> None:
     session = connected()
     result = verify_query(session, sql)
     assert result.outcome is Outcome.NOT_DISTRIBUTED
@@ -27,7 +27,7 @@ def test_trap_18_a_query_that_was_not_distributed_is_no_proof(connected: Connect
         assert_distributed_eq(session, sql)
 
 
-def test_trap_22_harmless_differences_pass_and_others_do_not(connected: Connected) -> None:
+def test_harmless_differences_pass_and_others_do_not(connected: Connected) -> None:
     session = connected()
     assert_distributed_eq(session, "select s, v from facts order by s")  # ties
     assert_distributed_eq(session, "select s, v from facts where v > 3 order by s limit 30")  # ties at the limit

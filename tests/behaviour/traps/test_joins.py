@@ -1,4 +1,4 @@
-"""Traps 2 to 6 and 12: joins that wait for other partitions, need one side whole, or hash keys."""
+"""Joins that wait for other partitions, need one side whole, or hash keys."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.behaviour.traps.conftest import (
 )
 
 
-def test_trap_02_dynamic_filters_wait_for_sibling_partitions(connected: Connected) -> None:
+def test_dynamic_filters_wait_for_sibling_partitions(connected: Connected) -> None:
     sql = "select facts.v, events.v as w from facts join events on facts.k = events.k"
     assert_distributed_eq(connected(), sql)
     partitioned = connected(PARTITIONED_JOINS)
@@ -37,7 +37,7 @@ def test_trap_02_dynamic_filters_wait_for_sibling_partitions(connected: Connecte
 
 @pytest.mark.runners("local", "spark-local", reason="it hangs before a frame is made; Spark kills its workers then")
 @pytest.mark.parametrize("config", [{}, PARTITIONED_JOINS], ids=["collect left", "partitioned"])
-def test_trap_02_without_handling_the_query_hangs(
+def test_dynamic_filters_without_handling_hang(
     connected: Connected, monkeypatch: pytest.MonkeyPatch, config: dict[str, object]
 ) -> None:
     for option in ISOLATION_OPTIONS:
@@ -59,17 +59,17 @@ BUILD_EMITTING = {
 
 
 @pytest.mark.parametrize("sql", BUILD_EMITTING.values(), ids=BUILD_EMITTING)
-def test_trap_03_collected_left_join_keeps_matches_per_instance(connected: Connected, sql: str) -> None:
+def test_collected_left_join_keeps_matches_per_instance(connected: Connected, sql: str) -> None:
     assert_distributed_eq(connected(), sql)
     assert_distributed_eq(connected({"sparkfusion.merge_small_partitions": False}, target_partitions=5), sql)
 
 
-def test_trap_03_mark_join(connected: Connected) -> None:
+def test_mark_join_keeps_matches_per_instance(connected: Connected) -> None:
     assert_distributed_eq(connected(), "select v from events where k in (select k from facts) or v < 30")
 
 
 @pytest.mark.parametrize("sql", BUILD_EMITTING.values(), ids=BUILD_EMITTING)
-def test_trap_03_without_handling_differs(connected: Connected, monkeypatch: pytest.MonkeyPatch, sql: str) -> None:
+def test_matched_rows_without_handling_differ(connected: Connected, monkeypatch: pytest.MonkeyPatch, sql: str) -> None:
     # the second rule would catch what the first one leaves
     without_rules(monkeypatch, "partition_unsafe_build_side", "gather_unsafe_probe_side")
     assert verify_query(connected(), sql).outcome is Outcome.WRONG_ANSWER
@@ -78,7 +78,7 @@ def test_trap_03_without_handling_differs(connected: Connected, monkeypatch: pyt
 NULL_AWARE = "select v from events where k not in (select k from facts)"
 
 
-def test_trap_04_null_aware_anti_join(connected: Connected) -> None:
+def test_null_aware_anti_join(connected: Connected) -> None:
     session = connected()
     assert_distributed_eq(session, NULL_AWARE)
     with_null = "select v from events where k not in (select case when v = 3 then null else k end from facts)"
@@ -86,7 +86,7 @@ def test_trap_04_null_aware_anti_join(connected: Connected) -> None:
     assert session.sql(with_null).collect().num_rows == 0
 
 
-def test_trap_04_without_handling_differs(connected: Connected, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_null_aware_anti_join_without_handling_differs(connected: Connected, monkeypatch: pytest.MonkeyPatch) -> None:
     without_rules(monkeypatch, "gather_unsafe_probe_side")
     assert verify_query(connected(), NULL_AWARE).outcome is Outcome.WRONG_ANSWER
 
@@ -98,12 +98,14 @@ NESTED_LOOP = {
 
 
 @pytest.mark.parametrize("sql", NESTED_LOOP.values(), ids=NESTED_LOOP)
-def test_trap_05_nested_loop_join_emits_build_rows(connected: Connected, sql: str) -> None:
+def test_nested_loop_join_emits_build_rows(connected: Connected, sql: str) -> None:
     assert_distributed_eq(connected(), sql)
 
 
 @pytest.mark.parametrize("sql", NESTED_LOOP.values(), ids=NESTED_LOOP)
-def test_trap_05_without_handling_differs(connected: Connected, monkeypatch: pytest.MonkeyPatch, sql: str) -> None:
+def test_nested_loop_join_without_handling_differs(
+    connected: Connected, monkeypatch: pytest.MonkeyPatch, sql: str
+) -> None:
     without_rules(monkeypatch, "gather_unsafe_probe_side")
     assert verify_query(connected(), sql).outcome is Outcome.WRONG_ANSWER
 
@@ -111,7 +113,7 @@ def test_trap_05_without_handling_differs(connected: Connected, monkeypatch: pyt
 CROSS = "select f.v, e.v as w from facts f cross join events e"
 
 
-def test_trap_06_the_left_side_is_whole_in_every_task(connected: Connected) -> None:
+def test_the_left_side_is_whole_in_every_task(connected: Connected) -> None:
     session = connected()
     assert_distributed_eq(session, CROSS)
     graph = graph_of(session.sql(CROSS))
@@ -122,7 +124,7 @@ def test_trap_06_the_left_side_is_whole_in_every_task(connected: Connected) -> N
 
 
 @pytest.mark.runners("local", "spark-local", "spark-shared", reason="takes files away; Spark's shuffle has none")
-def test_trap_06_without_handling_differs(connected: Connected, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_collected_left_without_handling_differs(connected: Connected, monkeypatch: pytest.MonkeyPatch) -> None:
     every_group = QueryState.files
 
     def first_group_only(self: QueryState, exchange: int, group: int) -> Any:
@@ -161,19 +163,19 @@ def mixed_keys(connected: Connected, monkeypatch: pytest.MonkeyPatch) -> tuple[S
     return session, sql
 
 
-def test_trap_12_string_views_hash_unlike_strings(connected: Connected) -> None:
+def test_string_views_hash_unlike_strings(connected: Connected) -> None:
     session = connected(PARTITIONED_JOINS)
     sql = _join_of_views(session, right=pa.string())
     assert_distributed_eq(session, sql)
     assert_distributed_eq(session, "select a.s from views a join others b on a.s = b.s")
 
 
-def test_trap_12_the_cut_refuses_mixed_key_types(mixed_keys: tuple[Session, str]) -> None:
+def test_the_cut_refuses_mixed_key_types(mixed_keys: tuple[Session, str]) -> None:
     session, sql = mixed_keys
     assert_single_node(session.sql(sql), "hash different key types: ['string'] and ['string_view']")
 
 
-def test_trap_12_without_handling_rows_miss_each_other(
+def test_mixed_key_types_without_handling_miss_each_other(
     mixed_keys: tuple[Session, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session, sql = mixed_keys

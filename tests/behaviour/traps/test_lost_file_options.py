@@ -1,4 +1,4 @@
-"""Trap 14: options of reading CSV and JSON that the wire format loses, however the table came to be."""
+"""Options of reading CSV and JSON that the wire format loses, however the table came to be."""
 
 from __future__ import annotations
 
@@ -45,9 +45,7 @@ PACKED = {"file_compression_type": "gzip"}
         ("two words", '"two words"'),
     ],
 )
-def test_trap_14_lost_csv_options_by_any_name(
-    connected: Connected, text_files: Path, registered: str, read: str
-) -> None:
+def test_lost_csv_options_by_any_name(connected: Connected, text_files: Path, registered: str, read: str) -> None:
     session = connected()
     session.register_csv(registered, str(text_files / "packed"), **PACKED)
     assert_single_node(session.sql(f"select * from {read}"), "does not survive the wire format")
@@ -61,7 +59,7 @@ def test_trap_14_lost_csv_options_by_any_name(
         ("csv", "terminator", "\n"),
     ],
 )
-def test_trap_14_lost_csv_options_in_an_options_object(
+def test_lost_csv_options_in_an_options_object(
     connected: Connected, text_files: Path, folder: str, option: str, value: str
 ) -> None:
     session = connected()
@@ -71,28 +69,28 @@ def test_trap_14_lost_csv_options_in_an_options_object(
     assert_single_node(session.sql("select * from numbers"), f"table 'numbers': option '{option}'")
 
 
-def test_trap_14_lost_csv_options_given_by_position(connected: Connected, text_files: Path) -> None:
+def test_lost_csv_options_given_by_position(connected: Connected, text_files: Path) -> None:
     session = connected()
     session.register_csv("packed", str(text_files / "packed"), None, True, ",", 1000, ".csv", "gzip")
     assert_single_node(session.sql("select * from packed"), "does not survive the wire format")
 
 
-def test_trap_14_compressed_files_are_seen_by_their_name(connected: Connected, text_files: Path) -> None:
+def test_compressed_files_are_seen_by_their_name(connected: Connected, text_files: Path) -> None:
     frame = connected().read_csv(str(text_files / "gz"), file_extension=".csv.gz", **PACKED)
     assert_single_node(frame, "does not survive the wire format")
 
 
-def test_trap_14_lost_options_of_unnamed_csv(connected: Connected, text_files: Path) -> None:
+def test_lost_options_of_unnamed_csv(connected: Connected, text_files: Path) -> None:
     frame = connected().read_csv(str(text_files / "packed"), **PACKED)
     assert_single_node(frame, "does not survive the wire format")
 
 
-def test_trap_14_lost_options_of_unnamed_json(connected: Connected, text_files: Path) -> None:
+def test_lost_options_of_unnamed_json(connected: Connected, text_files: Path) -> None:
     frame = connected().read_json(str(text_files / "json_packed"), **PACKED)
     assert_single_node(frame, "does not survive the wire format")
 
 
-def test_trap_14_lost_json_options(connected: Connected, text_files: Path) -> None:
+def test_lost_json_options(connected: Connected, text_files: Path) -> None:
     session = connected()
     session.register_json("packed", str(text_files / "json_packed"), **PACKED)
     assert_single_node(session.sql("select * from packed"), "table 'packed': option 'file_compression_type'")
@@ -108,7 +106,7 @@ LOST_OPTION = "'format.newline_delimited' 'false'"
 
 
 @pytest.mark.parametrize("statement", EXTERNAL.values(), ids=EXTERNAL)
-def test_trap_14_lost_options_of_external_tables(connected: Connected, text_files: Path, statement: str) -> None:
+def test_lost_options_of_external_tables(connected: Connected, text_files: Path, statement: str) -> None:
     session = connected()
     session.sql(statement.format(name="arrays", at=f"{text_files / 'array'}/", lost=LOST_OPTION))
     assert_single_node(session.sql("select * from arrays"), "table 'arrays': option 'format.newline_delimited'")
@@ -117,7 +115,7 @@ def test_trap_14_lost_options_of_external_tables(connected: Connected, text_file
 @pytest.mark.parametrize(
     ("created", "read"), [("Arrays", "arrays"), ("public.arrays", "arrays"), ('"two words"', '"two words"')]
 )
-def test_trap_14_lost_options_of_external_tables_by_any_name(
+def test_lost_options_of_external_tables_by_any_name(
     connected: Connected, text_files: Path, created: str, read: str
 ) -> None:
     session = connected()
@@ -125,14 +123,14 @@ def test_trap_14_lost_options_of_external_tables_by_any_name(
     assert_single_node(session.sql(f"select * from {read}"), "does not survive the wire format")
 
 
-def test_trap_14_option_names_need_no_quotes(connected: Connected, text_files: Path) -> None:
+def test_option_names_need_no_quotes(connected: Connected, text_files: Path) -> None:
     session = connected()
     lost = "format.newline_delimited false"
     session.sql(EXTERNAL["plain"].format(name="arrays", at=f"{text_files / 'array'}/", lost=lost))
     assert_single_node(session.sql("select * from arrays"), "does not survive the wire format")
 
 
-def test_trap_14_a_dropped_table_takes_its_lost_options_with_it(connected: Connected, text_files: Path) -> None:
+def test_a_dropped_table_takes_its_lost_options_with_it(connected: Connected, text_files: Path) -> None:
     session = connected()
     session.register_json("arrays", str(text_files / "json_packed"), **PACKED)
     session.deregister_table("arrays")
@@ -175,7 +173,7 @@ def test_arrow_files_are_distributed_beside_a_word_about_streams(connected: Conn
 CARRIED = CsvReadOptions(delimiter="|", quote="'", escape="\\", comment="#", newlines_in_values=True)
 
 
-def test_trap_14_other_csv_options_are_carried(connected: Connected, tmp_path: Path) -> None:
+def test_other_csv_options_are_carried(connected: Connected, tmp_path: Path) -> None:
     rows = "".join(f"{i}|'x\\'|y\nz'|{i}\n" for i in range(20))
     for i in range(3):
         (tmp_path / f"{i}.csv").write_text(f"# first\na|b|c\n{rows}# last\n")

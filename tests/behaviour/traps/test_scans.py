@@ -1,4 +1,4 @@
-"""Traps 1, 9, 10: which task reads which file, how far, and where its rows go."""
+"""Which task reads which file, how far, and where its rows go."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tests.runners import LOCAL, SPARK
 
 
 @pytest.mark.parametrize("target_partitions", [2, 5, 7])
-def test_trap_01_file_scans_share_one_work_queue(connected: Connected, target_partitions: int) -> None:
+def test_file_scans_share_one_work_queue(connected: Connected, target_partitions: int) -> None:
     session = connected(target_partitions=target_partitions)
     assert_distributed_eq(session, "select v, k from facts")
     assert session.config["datafusion.execution.enable_file_stream_work_stealing"] == "true"  # single node keeps it
 
 
-def test_trap_01_without_handling_every_task_reads_every_file(
+def test_file_queue_without_handling_is_read_by_every_task(
     connected: Connected, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     allow(monkeypatch, "datafusion.execution.enable_file_stream_work_stealing")
@@ -27,7 +27,7 @@ def test_trap_01_without_handling_every_task_reads_every_file(
     assert frame.collect().num_rows == 200 * graph_of(frame).task_count
 
 
-def test_trap_09_a_scan_with_a_limit_is_not_split(connected: Connected) -> None:
+def test_a_scan_with_a_limit_is_not_split(connected: Connected) -> None:
     sql = "select sum(n) as n from (select k, count(*) as n from (select k from single limit 30) group by k)"
     for target_partitions in (2, 5, 7):
         frame = connected(target_partitions=target_partitions).sql(sql)
@@ -49,7 +49,7 @@ SPREAD = "select k, sum(v) as total from (select k, v from single limit 40) grou
 SMALL_BATCHES: dict[str, object] = {"datafusion.execution.batch_size": 10}
 
 
-def test_trap_10_round_robin_depends_on_scheduling(connected: Connected, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_round_robin_depends_on_scheduling(connected: Connected, monkeypatch: pytest.MonkeyPatch) -> None:
     session = connected(SMALL_BATCHES)
     assert_distributed_eq(session, SPREAD)
     allow(monkeypatch, "datafusion.optimizer.enable_round_robin_repartition")  # then the rule has to do it
@@ -60,7 +60,7 @@ def test_trap_10_round_robin_depends_on_scheduling(connected: Connected, monkeyp
 
 
 @pytest.mark.runners(LOCAL, *SPARK, reason="a Flight worker refuses such a task: it has no output partition")
-def test_trap_10_without_handling_fails(connected: Connected, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_round_robin_without_handling_differs(connected: Connected, monkeypatch: pytest.MonkeyPatch) -> None:
     without_rules(monkeypatch, "drop_random_repartition")
     allow(monkeypatch, "datafusion.optimizer.enable_round_robin_repartition")
     frame = connected(SMALL_BATCHES).sql(SPREAD)

@@ -1,4 +1,4 @@
-"""Traps 7, 8, 19: what must run exactly once, and what may be repeated."""
+"""What must run exactly once, and what may be repeated."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from tests.behaviour.traps.conftest import Connected, allow, assert_single_node,
 SCALAR_SUBQUERY = "select k, count(*) as n from facts where v > (select avg(v) from events) group by k"
 
 
-def test_trap_07_scalar_subqueries_become_joins(connected: Connected) -> None:
+def test_scalar_subqueries_become_joins(connected: Connected) -> None:
     session = connected()
     assert_distributed_eq(session, SCALAR_SUBQUERY)
     assert "scalar_subquery" not in kinds_in(graph_of(session.sql(SCALAR_SUBQUERY)))
 
 
-def test_trap_07_the_gate_refuses_one_that_is_left(connected: Connected, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_gate_refuses_a_scalar_subquery_that_is_left(connected: Connected, monkeypatch: pytest.MonkeyPatch) -> None:
     allow(monkeypatch, "datafusion.optimizer.enable_physical_uncorrelated_scalar_subquery")
     assert_single_node(connected().sql(SCALAR_SUBQUERY), "subquery")
 
 
-def test_trap_07_without_handling_fails(connected: Connected, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scalar_subquery_without_handling_fails(connected: Connected, monkeypatch: pytest.MonkeyPatch) -> None:
     allow(monkeypatch, "datafusion.optimizer.enable_physical_uncorrelated_scalar_subquery")
     monkeypatch.delitem(_REFUSED, "scalar_subquery")
     assert verify_query(connected(), SCALAR_SUBQUERY).outcome is not Outcome.PASSED
@@ -46,13 +46,13 @@ ELSEWHERE = {
 
 
 @pytest.mark.parametrize("place", ELSEWHERE)
-def test_trap_07_scalar_subqueries_that_cannot_become_joins(connected: Connected, place: str) -> None:
+def test_scalar_subqueries_that_cannot_become_joins(connected: Connected, place: str) -> None:
     session = connected()
     sql = ELSEWHERE[place].replace("{}", "(select avg(v) from events)")
     assert_distributed_eq(session, sql, require_distributed=False)
 
 
-def test_trap_07_several_rows_are_an_error_wherever_they_stand(connected: Connected) -> None:
+def test_scalar_subqueries_of_several_rows_are_an_error(connected: Connected) -> None:
     session = connected()
     for query in ELSEWHERE.values():
         with pytest.raises(UserError, match="more than one row"):
@@ -64,7 +64,7 @@ ONE_RANDOM_VALUE = (
 )
 
 
-def test_trap_08_a_limited_or_volatile_side_runs_once(connected: Connected) -> None:
+def test_a_limited_or_volatile_side_runs_once(connected: Connected) -> None:
     session = connected()
     assert session.sql(ONE_RANDOM_VALUE).collect().to_pylist() == [{"n": 1}]
     limited = "select f.k, count(*) as n from (select k from events limit 20) q join facts f on f.k = q.k group by f.k"
@@ -77,7 +77,7 @@ def test_trap_08_a_limited_or_volatile_side_runs_once(connected: Connected) -> N
         assert not stage.deterministic
 
 
-def test_trap_08_rows_of_a_limit_add_up(connected: Connected) -> None:
+def test_rows_of_a_limit_add_up(connected: Connected) -> None:
     sql = "select sum(n) as n from (select k, count(*) as n from (select k from facts limit 77) group by k)"
     for target_partitions in (2, 5, 7):
         frame = connected(target_partitions=target_partitions).sql(sql)
@@ -85,7 +85,7 @@ def test_trap_08_rows_of_a_limit_add_up(connected: Connected) -> None:
         assert frame.collect().to_pylist() == [{"n": 77}]
 
 
-def test_trap_08_without_handling_every_task_sees_other_values(
+def test_limited_side_without_handling_differs_in_every_task(
     connected: Connected, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cut_module, "may_repeat", lambda *args: True)
@@ -114,14 +114,14 @@ def _stops_early(node: PlanNode) -> bool:
         ("select k from facts limit 150", False),
     ],
 )
-def test_trap_19_stages_say_whether_they_may_be_repeated(connected: Connected, sql: str, deterministic: bool) -> None:
+def test_stages_say_whether_they_may_be_repeated(connected: Connected, sql: str, deterministic: bool) -> None:
     session = connected()
     _register_jitter(session)
     stages = graph_of(session.sql(sql)).stages
     assert all(stage.deterministic for stage in stages) is deterministic
 
 
-def test_trap_19_a_volatile_function_runs_once(connected: Connected) -> None:
+def test_a_volatile_function_runs_once(connected: Connected) -> None:
     session = connected()
     _register_jitter(session)
     assert session.sql(ONE_RANDOM_VALUE.replace("random()", "jitter(v)")).collect().to_pylist() == [{"n": 1}]

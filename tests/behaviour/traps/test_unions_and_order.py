@@ -1,4 +1,4 @@
-"""Traps 11, 13, 16, 17: which partition a row is in, its order there, and how many there are."""
+"""Which partition a row is in, its order there, and how many there are."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ INTERLEAVE = (
 
 
 @pytest.mark.parametrize("target_partitions", [2, 5, 7])
-def test_trap_11_union_partitions_are_added_up(connected: Connected, target_partitions: int) -> None:
+def test_union_partitions_are_added_up(connected: Connected, target_partitions: int) -> None:
     session = connected(target_partitions=target_partitions)
     assert_distributed_eq(session, UNION)
     assert_distributed_eq(session, INTERLEAVE)
     assert "interleave" in kinds_in(graph_of(session.sql(INTERLEAVE)))
 
 
-def test_trap_11_without_handling_differs(connected: Connected, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_union_partitions_without_handling_differ(connected: Connected, monkeypatch: pytest.MonkeyPatch) -> None:
     def same_partition_of_every_child(node: PlanNode, partitions: tuple[int, ...]) -> None:
         for child in children(node):
             isolate_module.restrict(child, (partitions[0] % partition_count(child),))
@@ -48,13 +48,15 @@ SORTED = "select v, k from facts order by k, v"
 
 
 @pytest.mark.parametrize("target_partitions", [2, 4, 7])
-def test_trap_13_sorted_partitions_stay_apart(connected: Connected, target_partitions: int) -> None:
+def test_sorted_partitions_stay_apart(connected: Connected, target_partitions: int) -> None:
     session = connected(target_partitions=target_partitions)
     assert_distributed_eq(session, SORTED)
     assert session.sql(SORTED).collect() == session.sql(SORTED).to_datafusion().to_arrow_table()
 
 
-def test_trap_13_without_handling_order_is_lost(connected: Connected, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sorted_partitions_without_handling_lose_their_order(
+    connected: Connected, monkeypatch: pytest.MonkeyPatch
+) -> None:
     apart = exchange_source
 
     def together(exchange: int, groups: int, schema: bytes, width: int) -> PlanNode:
@@ -69,7 +71,7 @@ def test_trap_13_without_handling_order_is_lost(connected: Connected, monkeypatc
     assert verify_query(connected(), SORTED).outcome is Outcome.WRONG_ANSWER
 
 
-def test_trap_16_placeholder_and_empty_partitions_are_counted(connected: Connected) -> None:
+def test_placeholder_and_empty_partitions_are_counted(connected: Connected) -> None:
     session = connected()
     assert_distributed_eq(session, "select 1 as k union all select 2 union all select k from facts")
     assert_distributed_eq(
@@ -79,7 +81,7 @@ def test_trap_16_placeholder_and_empty_partitions_are_counted(connected: Connect
     assert_distributed_eq(session, "select f.k from facts f left join (select 1 as k where false) q on q.k = f.k")
 
 
-def test_trap_17_zero_column_frames_keep_their_row_count(connected: Connected) -> None:
+def test_zero_column_frames_keep_their_row_count(connected: Connected) -> None:
     session = connected()
     nothing = session.sql("select v from facts where v > 10").select()
     assert nothing.distribution().distributed

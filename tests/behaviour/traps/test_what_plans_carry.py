@@ -1,4 +1,4 @@
-"""Traps 20 and 21: no statistics of exchanges, no big tables."""
+"""No statistics of exchanges, no big tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sparkfusion.verify import assert_distributed_eq
 from tests.behaviour.traps.conftest import PARTITIONED_JOINS, Connected, graph_of
 
 
-def test_trap_20_exchange_sources_have_no_statistics(connected: Connected) -> None:
+def test_exchange_sources_have_no_statistics(connected: Connected) -> None:
     graph = graph_of(connected(PARTITIONED_JOINS).sql("select f.v, e.v as w from facts f join events e on f.k = e.k"))
     plans = [stage.plan for stage in graph.stages] + [graph.head.plan or b""]
     sources = [node for plan in plans for node in walk(decode(plan)) if exchange_of(node) is not None]
@@ -31,7 +31,7 @@ def _big_table(session: Session) -> None:
         session.register_record_batches(name, batches)
 
 
-def test_trap_21_big_memory_tables_do_not_travel_in_plans(connected: Connected) -> None:
+def test_big_memory_tables_do_not_travel_in_plans(connected: Connected) -> None:
     session = connected({"sparkfusion.memory_table_bytes": 100_000})
     _big_table(session)
     sql = "select b.a, s.s from big b join small s on b.a = s.a"
@@ -39,7 +39,7 @@ def test_trap_21_big_memory_tables_do_not_travel_in_plans(connected: Connected) 
     assert max(len(stage.plan) for stage in graph_of(session.sql(sql)).stages) < 20_000
 
 
-def test_trap_21_spooled_tables_answer_like_memory_tables(connected: Connected) -> None:
+def test_spooled_tables_answer_like_memory_tables(connected: Connected) -> None:
     session = connected({"sparkfusion.memory_table_bytes": 1})
     _big_table(session)
     assert_distributed_eq(session, "select * from big")
@@ -48,14 +48,14 @@ def test_trap_21_spooled_tables_answer_like_memory_tables(connected: Connected) 
     assert_distributed_eq(session, "select count(*) as n, sum(f.k) as t from small cross join facts f")
 
 
-def test_trap_21_spooled_tables_may_have_dictionaries_that_change(connected: Connected) -> None:
+def test_spooled_tables_may_have_dictionaries_that_change(connected: Connected) -> None:
     session = connected({"sparkfusion.memory_table_bytes": 1})
     batches = [pa.record_batch({"d": pa.array(words).dictionary_encode()}) for words in (["a", "b"], ["c", "b"])]
     session.register_record_batches("words", [batches, batches])
     assert_distributed_eq(session, "select d, count(*) as n from words group by d")
 
 
-def test_trap_21_the_cap_names_the_table(connected: Connected) -> None:
+def test_the_cap_of_the_plan_size_names_the_table(connected: Connected) -> None:
     session = connected({"sparkfusion.memory_table_bytes": "1GiB", "sparkfusion.max_plan_bytes": 50_000})
     _big_table(session)
     with pytest.raises(PlanTooLargeError, match="big") as raised:

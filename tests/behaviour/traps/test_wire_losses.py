@@ -1,4 +1,4 @@
-"""Traps 14 and 15: operators that the wire format changes or does not know."""
+"""Operators that the wire format changes or does not know."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOST_WINDOWS = {
 
 
 @pytest.mark.parametrize("mark", LOST_WINDOWS)
-def test_trap_14_lost_window_options_run_on_a_single_node(connected: Connected, mark: str) -> None:
+def test_lost_window_options_run_on_a_single_node(connected: Connected, mark: str) -> None:
     session = connected()
     sql = LOST_WINDOWS[mark]
     assert_single_node(session.sql(sql), f"{mark} on a window function")
@@ -27,7 +27,7 @@ def test_trap_14_lost_window_options_run_on_a_single_node(connected: Connected, 
     assert_single_node(session.sql(in_subquery), f"{mark} on a window function")
 
 
-def test_trap_14_a_line_break_in_a_literal_does_not_hide_them(connected: Connected) -> None:
+def test_a_line_break_in_a_literal_does_not_hide_lost_options(connected: Connected) -> None:
     sql = (
         "select v, last_value(case when s = 'a\nb' then null else x end) ignore nulls "
         "over (partition by k order by v) as z from facts"
@@ -35,11 +35,11 @@ def test_trap_14_a_line_break_in_a_literal_does_not_hide_them(connected: Connect
     assert_single_node(connected().sql(sql), "IGNORE NULLS on a window function")
 
 
-def test_trap_14_lost_grouping_sets_run_on_a_single_node(connected: Connected) -> None:
+def test_lost_grouping_sets_run_on_a_single_node(connected: Connected) -> None:
     assert_single_node(connected().sql(LOST_GROUPING), "GROUPING SETS (())")
 
 
-def test_trap_14_what_survives_is_distributed(connected: Connected) -> None:
+def test_options_that_survive_are_distributed(connected: Connected) -> None:
     session = connected()
     assert_distributed_eq(session, "select k, sum(v) filter (where s = 's1') as z from facts group by k")
     assert_distributed_eq(session, "select k, first_value(x order by v) ignore nulls as z from facts group by k")
@@ -48,13 +48,13 @@ def test_trap_14_what_survives_is_distributed(connected: Connected) -> None:
 
 
 @pytest.mark.parametrize("sql", [*LOST_WINDOWS.values(), LOST_GROUPING], ids=[*LOST_WINDOWS, "grouping sets"])
-def test_trap_14_without_handling_differs(connected: Connected, monkeypatch: pytest.MonkeyPatch, sql: str) -> None:
+def test_lost_options_without_handling_differ(connected: Connected, monkeypatch: pytest.MonkeyPatch, sql: str) -> None:
     monkeypatch.setattr(planner_module, "check_logical", lambda *args: None)
     monkeypatch.setattr("sparkfusion.plan.distribute.check_physical", lambda root: None)
     assert verify_query(connected(), sql).outcome is Outcome.WIRE_LOSS
 
 
-def test_trap_15_what_cannot_be_encoded_runs_on_a_single_node(connected: Connected, files: Path) -> None:
+def test_what_cannot_be_encoded_runs_on_a_single_node(connected: Connected, files: Path) -> None:
     session = connected()
     recursive = (
         "with recursive r as (select min(v) as n from facts union all select n + 1 from r where n < 5) select n from r"
@@ -70,7 +70,7 @@ def test_trap_15_what_cannot_be_encoded_runs_on_a_single_node(connected: Connect
     )
 
 
-def test_trap_15_plans_that_would_not_encode_are_not_made(connected: Connected) -> None:
+def test_plans_that_would_not_encode_are_not_made(connected: Connected) -> None:
     top_of_each = (
         "select v, k from (select v, k, row_number() over (partition by k order by v) r from facts) where r <= 2"
     )
@@ -79,7 +79,7 @@ def test_trap_15_plans_that_would_not_encode_are_not_made(connected: Connected) 
     assert_distributed_eq(session, "select e.v, f.v as w from events e join facts f on e.v < f.v")
 
 
-def test_trap_14_to_timestamp_in_a_session_with_a_time_zone(connected: Connected) -> None:
+def test_to_timestamp_in_a_session_with_a_time_zone(connected: Connected) -> None:
     session = connected({"datafusion.execution.time_zone": "+02:00"})
     text = "select to_timestamp((2000 + k)::varchar || '-01-01T00:00:00') as e, count(*) as n from facts group by 1"
     assert_single_node(session.sql(text), "loses the session's time zone")

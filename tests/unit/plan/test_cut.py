@@ -131,7 +131,7 @@ def test_a_gather_of_a_gather_is_cut_once() -> None:
 
 
 def test_mixed_key_types_are_refused() -> None:
-    """Trap 12. The planner casts keys to one type, so the plan has to be made wrong by hand."""
+    """The planner casts keys to one type, so the plan has to be made wrong by hand."""
     root = plan("select u.v, t.v as w from u join t on u.s = t.s", NO_BROADCAST)
     probe = SchemaProbe(context())
     right = find(root, "hash_join").hash_join.right.repartition.input

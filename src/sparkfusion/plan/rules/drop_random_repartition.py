@@ -1,4 +1,7 @@
-"""Trap 10: which row lands where in a round-robin repartition depends on scheduling, so isolated tasks disagree."""
+"""Where a round-robin repartition sends a row depends on scheduling, so isolated tasks disagree.
+
+See docs/traps.md#round-robin-repartition.
+"""
 
 from __future__ import annotations
 

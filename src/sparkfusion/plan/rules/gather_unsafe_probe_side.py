@@ -1,4 +1,7 @@
-"""Traps 4 and 5: null-aware anti joins and build-emitting nested-loop joins keep state for all probe partitions."""
+"""Null-aware anti joins and nested-loop joins that emit build rows keep state for all probe partitions.
+
+See docs/traps.md#not-in and docs/traps.md#nested-loop-joins.
+"""
 
 from __future__ import annotations
 

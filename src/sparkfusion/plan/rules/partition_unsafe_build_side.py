@@ -1,4 +1,7 @@
-"""Trap 3: a collected-left hash join keeps which build rows matched per instance, so isolated probes lose rows."""
+"""A collected-left hash join records matched build rows per plan instance, so isolated probe tasks lose rows.
+
+See docs/traps.md#matched-rows-of-a-collected-join.
+"""
 
 from __future__ import annotations
 

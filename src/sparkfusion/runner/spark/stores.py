@@ -1,4 +1,4 @@
-"""The exchange stores of Spark (D3): where the frames of a query's tasks are between its jobs."""
+"""The exchange stores of Spark: where the frames of a query's tasks are between its jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Holding a query on a worker: an exchange call that lives as long as the query, with a word every second."""
+"""Holding a query on a worker: an exchange call that lives as long as the query, with a heartbeat both ways."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _LATE_SECONDS = 2.0
 
 
 class FlightLease:
-    """The coordinator says a word every second, more often if it has little patience, and hears one back. Silence on
-    either side ends the lease.
+    """The coordinator sends a heartbeat every half second, or four times within its patience if that is more often.
 
-    One thread speaks and keeps the time, one listens: the listener may wait without an end.
+    The worker answers each one. Silence on either side ends the lease. One thread sends heartbeats and watches the
+    time. Another one reads the answers, because a read may block for as long as the worker is silent.
     """
 
     def __init__(
