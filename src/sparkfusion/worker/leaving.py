@@ -1,8 +1,9 @@
 """The end of the process: native threads are out of Python before the interpreter goes.
 
-DataFusion's threads call Python, to hand over a frame and to run a function of the user's. One that waits to come in
-when the interpreter goes waits for ever, which is harmless. One that is inside is ended by Python 3.13 and earlier in a
-way that Rust answers with an abort. Nothing here touches such a thread: it is waited for.
+DataFusion's threads call Python, to hand over a frame and to run a function of the user's. If such a thread waits to
+enter Python when the interpreter shuts down, it waits for ever, which is harmless. If it is inside Python, CPython 3.13
+and earlier end it with `pthread_exit`, and Rust aborts the process (https://github.com/python/cpython/issues/87135).
+Nothing here interrupts such a thread: we wait for it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A join can give many batches without ever asking its inputs; work that never yields cannot be cancelled."""
+"""A join can give many batches without ever yielding to the runtime, and then it cannot be cancelled.
+
+This is https://github.com/apache/datafusion/issues/19358.
+"""
 
 from __future__ import annotations
 

