@@ -32,135 +32,148 @@ class Setting:
 
 
 SETTINGS: tuple[Setting, ...] = (
-    Setting("sparkfusion.enabled", "bool", True, "Distribute queries. Off: everything runs on single-node DataFusion."),
+    Setting(
+        "sparkfusion.enabled", "bool", True, "Distribute queries. If false, everything runs on single-node DataFusion."
+    ),
     Setting(
         "sparkfusion.require_distributed",
         "bool",
         False,
-        "Raise an error instead of running a query on a single node, if it reads enough to be distributed but is not.",
+        "Raise an error if a query reads enough to be distributed but cannot be, instead of running it on a single "
+        "node.",
     ),
     Setting(
         "sparkfusion.bytes_per_partition",
         "bytes",
         16 * MIB,
-        "How much scanned data makes one task worth it. 1 forces distribution, whatever the size.",
+        "Bytes that one task should scan. A query that scans less is not distributed. 1 forces distribution of any size.",
         minimum=1,
     ),
     Setting(
         "sparkfusion.broadcast_bytes",
         "bytes",
         8 * MIB,
-        "A join's build side up to this estimated size goes whole to every task, instead of both sides being shuffled.",
+        "If the build side of a join is estimated to be at most this large, it is broadcast to every task. Otherwise "
+        "both sides are shuffled.",
     ),
-    Setting("sparkfusion.slots", "int", 0, "Tasks that run at the same time. 0: one for each CPU core."),
+    Setting("sparkfusion.slots", "int", 0, "Tasks that run at the same time. 0 means one for each CPU core."),
     Setting(
         "sparkfusion.task_processes",
         "bool",
         False,
-        "In process, run tasks in child processes, so that a native crash or a function that hangs costs one task, not "
-        "the program. Feeds' readers and object stores have to be picklable then. Workers have a switch of their own.",
+        "In process: run tasks in child processes, so that a native crash or a function that hangs ends one task and "
+        "not the program. Readers of feeds and object stores must then be picklable. Workers have an option of their "
+        "own.",
     ),
     Setting(
         "sparkfusion.task_memory_bytes",
         "bytes",
         0,
-        "Memory of one task; beyond it DataFusion spills to disk. 0: 60% of the machine's memory, shared by the slots.",
+        "Memory of one task. Beyond it, DataFusion spills to disk. 0 means 60% of the machine's memory, divided by the "
+        "slots.",
     ),
     Setting(
         "sparkfusion.store_memory_bytes",
         "bytes",
         -1,
-        "Frames kept in memory-backed storage; beyond it they go to disk. -1: an eighth of the machine's memory.",
+        "How much intermediate data (frames) is kept in memory-backed storage. More goes to disk. -1 means an eighth "
+        "of the machine's memory.",
         minimum=-1,
     ),
     Setting(
         "sparkfusion.store",
         "choice",
         "auto",
-        "On Spark, how frames get from task to task: `local`, through a directory of this machine; `shared`, through "
-        "store_dir, which driver and executors all reach; `spark`, inside Spark's own shuffle. `auto`: local for a "
-        "local master; on a cluster shared where store_dir is set, else spark.",
+        "On Spark, how frames get from task to task. `local`: through a directory of this machine. `shared`: through "
+        "store_dir, which the driver and all executors must reach. `spark`: through Spark's own shuffle. `auto`: "
+        "`local` for a local master; on a cluster, `shared` if store_dir is set, else `spark`.",
         choices=("auto", "local", "shared", "spark"),
     ),
     Setting(
         "sparkfusion.store_dir",
         "text",
         "",
-        "Directory for frames beyond the memory budget and for spills. Empty: the system's temporary directory. On "
-        "Spark it may be a URL such as s3://bucket/frames.",
+        "Directory for frames that exceed store_memory_bytes, and for spills. Empty means the system's temporary "
+        "directory. On Spark it may be a URL such as s3://bucket/frames.",
     ),
     Setting(
         "sparkfusion.small_stage_bytes",
         "bytes",
         4 * MIB,
-        "On Spark, a stage that reads no more than this runs in the driver's process, in less time than Spark takes to "
-        "start a job; unless it calls Python functions, joins without keys, or frames are not in files. 0: never.",
+        "On Spark, a stage that reads at most this much runs in the driver, which takes less time than starting a "
+        "Spark job. This does not apply to stages with Python functions or joins without keys, nor if frames are not "
+        "in files. 0 means never.",
     ),
     Setting(
         "sparkfusion.frame_compression",
         "choice",
         "auto",
-        "Compression of frames in the store. `auto`: lz4 where they leave the machine, else none.",
+        "Compression of frames. `auto`: lz4 if they leave the machine, else none.",
         choices=("auto", "none", "lz4", "zstd"),
     ),
     Setting(
         "sparkfusion.channel_frames",
         "int",
         8,
-        "Frames that wait between a running producer and its reader before the producer has to wait.",
+        "How many record batches may wait for the consumer of a stream. When there are more, the tasks wait.",
         minimum=1,
     ),
     Setting(
         "sparkfusion.worker_patience_seconds",
         "int",
         10,
-        "On workers (flight://…), seconds of silence after which a worker counts as lost and its tasks run elsewhere.",
+        "On workers (flight://…), a worker that is silent for so many seconds counts as lost, and its tasks run on "
+        "others.",
         minimum=1,
     ),
-    Setting(
-        "sparkfusion.task_retries", "int", 3, "How often a task is tried again after an external or internal error."
-    ),
+    Setting("sparkfusion.task_retries", "int", 3, "How often a task is retried after an external or internal error."),
     Setting(
         "sparkfusion.max_worker_losses",
         "int",
         3,
-        "On workers (flight://…), how many workers may be lost while they run the same task; then the query fails.",
+        "On workers (flight://…), the query fails when so many workers were lost while they ran the same task.",
         minimum=1,
     ),
     Setting(
         "sparkfusion.merge_small_partitions",
         "bool",
         True,
-        "Let one task read several small shuffle partitions, as long as they stay under bytes_per_partition.",
+        "Let one task read several small shuffle partitions, together up to bytes_per_partition.",
     ),
     Setting(
         "sparkfusion.memory_table_bytes",
         "bytes",
         MIB,
-        "In-memory tables larger than this are written to the store instead of travelling inside plans.",
+        "In-memory tables larger than this are written to files. Smaller ones are sent inside plans.",
         minimum=1,
     ),
     Setting(
         "sparkfusion.feed_units_ahead",
         "int",
         1000,
-        "Work units of a feed that may wait for a free task; then its provider has to wait.",
+        "How many work units of a feed may wait for a free task. When there are more, the provider waits.",
         minimum=1,
     ),
     Setting(
         "sparkfusion.feed_host",
         "text",
         "",
-        "On Spark, the driver's address where tasks ask for work units. Empty: 127.0.0.1 for a local master, else "
-        "spark.driver.host.",
+        "On Spark, the address of the driver where tasks ask for work units. Empty means 127.0.0.1 for a local master, "
+        "else spark.driver.host.",
     ),
     Setting(
         "sparkfusion.feed_port",
         "int",
         0,
-        "On Spark, the driver's port where tasks ask for work units. 0: any free one.",
+        "On Spark, the port of the driver where tasks ask for work units. 0 means any free port.",
     ),
-    Setting("sparkfusion.max_plan_bytes", "bytes", 64 * MIB, "Largest plan that may travel.", minimum=1024),
+    Setting(
+        "sparkfusion.max_plan_bytes",
+        "bytes",
+        64 * MIB,
+        "The largest plan that may be sent to a task. A larger one is an error.",
+        minimum=1024,
+    ),
 )
 
 _BY_NAME = {setting.name: setting for setting in SETTINGS}

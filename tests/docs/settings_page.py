@@ -11,10 +11,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 
 _INTRODUCTION = """# Settings
 
-Set them with `SET sparkfusion.name = 'value'`, with `session.config["sparkfusion.name"] = value`, or with
-`sparkfusion.connect(config={...})`. `SHOW ALL VERBOSE` and `information_schema.df_settings` list them with DataFusion's
-own, which are set in the same ways. Sizes may carry a unit: `'64KiB'`, `'16MiB'`, `'2GiB'`. A setting counts for every
-query planned after it.
+You can set them with `SET sparkfusion.name = 'value'`, with `session.config["sparkfusion.name"] = value`, or with
+`sparkfusion.connect(config={...})`. DataFusion's own options are set in the same ways. `SHOW ALL VERBOSE` and
+`information_schema.df_settings` list both. Sizes may have a unit: `'64KiB'`, `'16MiB'`, `'2GiB'`. A setting applies
+to every query that is planned after it.
 
 | setting | default | what it means |
 |---|---|---|
