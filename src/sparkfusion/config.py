@@ -46,7 +46,8 @@ SETTINGS: tuple[Setting, ...] = (
         "sparkfusion.bytes_per_partition",
         "bytes",
         16 * MIB,
-        "Bytes that one task should scan. A query that scans less is not distributed. 1 forces distribution of any size.",
+        "Bytes that one task should scan. A query that scans less is not distributed. 1 forces distribution of any "
+        "size.",
         minimum=1,
     ),
     Setting(

@@ -50,7 +50,7 @@ class Application(click.Group):
 @click.version_option(package_name="sparkfusion")
 @click.option("--debug", is_flag=True, help="Show the Python traceback of an error.")
 def app(debug: bool) -> None:
-    """SQL by DataFusion, distributed.
+    """Run SQL with DataFusion, distributed over tasks.
 
     \b
     Examples:

@@ -71,8 +71,8 @@ def session_options(command: Command) -> Command:
         default="local",
         show_default=True,
         callback=_target,
-        help="Where tasks run: local, in this process; spark, on a local Spark session; or on workers, such as "
-        f"flight://host:port,host:port. Their token is ${TOKEN_VARIABLE}, or stands behind the addresses: ?token=…",
+        help="Where tasks run. local: in this process. spark: on a local Spark session. flight://host:port,host:port: "
+        f"on these workers; their token is in ${TOKEN_VARIABLE}, or follows the addresses as ?token=…",
     )(command)
     command = click.option(
         "-s",
@@ -81,7 +81,7 @@ def session_options(command: Command) -> Command:
         metavar="KEY=VALUE",
         multiple=True,
         callback=_settings,
-        help="A setting of sparkfusion.* or datafusion.*; may be repeated.",
+        help="A sparkfusion.* or datafusion.* setting. Can be repeated.",
     )(command)
     return click.option(
         "-t",
@@ -90,8 +90,8 @@ def session_options(command: Command) -> Command:
         metavar="NAME=PATH",
         multiple=True,
         callback=_tables,
-        help="A table made of a file or a directory; may be repeated. The format is told by the file names, or by "
-        f"NAME=FORMAT:PATH with one of {', '.join(FORMATS)}.",
+        help="A table from a file or a directory. Can be repeated. The format is inferred from the file names; to set "
+        f"it, write NAME=FORMAT:PATH with one of {', '.join(FORMATS)}.",
     )(command)
 
 

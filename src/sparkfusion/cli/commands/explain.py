@@ -18,7 +18,9 @@ ExplainFormat = Literal["text", "json", "dot"]
 @click.command()
 @source_options
 @session_options
-@click.option("--analyze", is_flag=True, help="Run the query, and show what its stages and tasks did.")
+@click.option(
+    "--analyze", is_flag=True, help="Run the query and show rows, bytes and times of its stages and operators."
+)
 @click.option(
     "--format",
     "form",
@@ -28,7 +30,7 @@ ExplainFormat = Literal["text", "json", "dot"]
     help="Output format.",
 )
 @click.option("-o", "--output", metavar="FILE", help="Write to this file.")
-@click.option("--partitions", type=click.IntRange(min=1), help="Partitions that DataFusion plans with.")
+@click.option("--partitions", type=click.IntRange(min=1), help="The partition count that DataFusion plans with.")
 def explain(
     text: str | None,
     file: str | None,

@@ -29,18 +29,20 @@ if TYPE_CHECKING:
     type=click.Choice(OUTPUT_FORMATS),
     default="table",
     show_default=True,
-    help="How rows are written.",
+    help="Output format.",
 )
-@click.option("-o", "--output", metavar="FILE", help="Write to this file, which appears only when all went well.")
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write to this file. It is created only if all statements succeed."
+)
 @click.option(
     "--max-rows",
     type=click.IntRange(min=0),
     default=100,
     show_default=True,
-    help="Rows that a table shows; the other rows are counted. Other formats write everything.",
+    help="How many rows the table format shows; the others are only counted. Other formats write all rows.",
 )
-@click.option("--partitions", type=click.IntRange(min=1), help="Partitions that DataFusion plans with.")
-@click.option("--timing", is_flag=True, help="Tell on stderr how long each statement took.")
+@click.option("--partitions", type=click.IntRange(min=1), help="The partition count that DataFusion plans with.")
+@click.option("--timing", is_flag=True, help="Print to stderr how long each statement took.")
 def sql(
     text: str | None,
     file: str | None,

@@ -52,12 +52,14 @@ class Query:
     multiple=True,
     default=(4,),
     show_default="4",
-    help="Partitions that DataFusion plans with; repeat it to verify at several.",
+    help="The partition count that DataFusion plans with. Can be repeated to verify with several.",
 )
 @click.option(
-    "--reproducers", metavar="DIR", help="Write what is needed to look at a failure again below this directory."
+    "--reproducers",
+    metavar="DIR",
+    help="Write the query, the plans and both answers of each failure to this directory.",
 )
-@click.option("--require-distributed", is_flag=True, help="Exit with 3 if any query was not really distributed.")
+@click.option("--require-distributed", is_flag=True, help="Exit with 3 if any query was not distributed.")
 @click.option("--json", "as_json", is_flag=True, help="Write the report as JSON.")
 def verify(
     text: str | None,
@@ -72,9 +74,9 @@ def verify(
 ) -> None:
     """Compare the distributed answer of queries with the single-node answer.
 
-    --file may name a directory: then every .sql file in it is read. Queries are distributed however little they
-    read, unless sparkfusion.bytes_per_partition is set. DDL and SET are run for their effect. Statements that write,
-    such as INSERT and COPY, are not run: they count as queries that could not be compared.
+    If --file is a directory, every .sql file in it is read. Small queries are distributed too, unless you set
+    sparkfusion.bytes_per_partition. DDL and SET are run, because later queries may need them. Statements that write,
+    such as INSERT and COPY, are not run; they count as queries that could not be compared.
 
     \b
     Exit codes:

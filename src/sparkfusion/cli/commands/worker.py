@@ -25,35 +25,49 @@ _FEWEST_CHARACTERS = 16
 
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port; 0 takes a free one.")
-@click.option("--slots", type=click.IntRange(min=1), help="Tasks that run at once.  [default: one for each core]")
-@click.option("--token-file", metavar="FILE", help=f"File with the token; else ${TOKEN_VARIABLE}, else one is made.")
-@click.option("--tls-cert", metavar="FILE", help="Certificate to show (PEM).")
-@click.option("--tls-key", metavar="FILE", help="Its private key (PEM).")
-@click.option("--tls-ca", metavar="FILE", help="Ask callers for a certificate that this one signed, other workers too.")
-@click.option("--tls-peer-ca", metavar="FILE", help="Who signed other workers' certificates, without asking callers.")
-@click.option("--insecure", is_flag=True, help="Listen beyond loopback without TLS.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default=True,
+    help="Port to listen on; 0 means any free port.",
+)
+@click.option(
+    "--slots", type=click.IntRange(min=1), help="Tasks that run at the same time.  [default: one for each core]"
+)
+@click.option(
+    "--token-file", metavar="FILE", help=f"File with the token. Without it: ${TOKEN_VARIABLE}, or a new token."
+)
+@click.option("--tls-cert", metavar="FILE", help="The worker's certificate (PEM).")
+@click.option("--tls-key", metavar="FILE", help="The private key of the certificate (PEM).")
+@click.option(
+    "--tls-ca", metavar="FILE", help="Authority (PEM) that must have signed the certificates of callers and workers."
+)
+@click.option(
+    "--tls-peer-ca", metavar="FILE", help="Authority (PEM) of other workers' certificates; callers need none."
+)
+@click.option("--insecure", is_flag=True, help="Allow other addresses than loopback without TLS.")
 @click.option(
     "--allow-root",
     "roots",
     metavar="DIR",
     multiple=True,
-    help="Read and write files below this directory only; may be repeated.",
+    help="Let tasks use only files below this directory. Can be repeated.",
 )
-@click.option("--trust-python", is_flag=True, help="Run Python functions that arrive with queries (pickled code).")
+@click.option("--trust-python", is_flag=True, help="Run Python functions that come with queries (pickled code).")
 @click.option(
     "--task-processes/--no-task-processes",
     default=True,
     show_default=True,
-    help="Run each task in a child process, so that a crash or a hung function costs that task only.",
+    help="Run each task in a child process, so that a crash or a function that hangs ends only that task.",
 )
-@click.option("--store-dir", metavar="DIR", default="", help="Directory for frames and spills.")
+@click.option("--store-dir", metavar="DIR", default="", help="Directory for intermediate data and spills.")
 @click.option(
     "--lease-seconds",
     type=click.FloatRange(min=1),
     default=10.0,
     show_default=True,
-    help="Silence of a coordinator after which its tasks and files go.",
+    help="Stop the tasks of a coordinator that is silent for so many seconds, and remove its files.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the address as a line of JSON.")
 def worker(
@@ -73,7 +87,7 @@ def worker(
     lease_seconds: float,
     as_json: bool,
 ) -> None:
-    """Run tasks for others until SIGTERM or Ctrl-C.
+    """Run tasks for sessions in other processes, until SIGTERM or Ctrl-C.
 
     \b
     Examples:
