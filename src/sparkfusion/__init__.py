@@ -6,37 +6,26 @@
 [{'one': 1}]
 """
 
-from importlib.metadata import PackageNotFoundError, version
+TYPE_CHECKING = False  # the typing module takes longer to load than all of this
+if TYPE_CHECKING:
+    from sparkfusion.public import *
+else:
 
-from sparkfusion.errors import (
-    ExternalError,
-    InternalError,
-    PlanTooDeepError,
-    PlanTooLargeError,
-    QueryCancelledError,
-    ResourceError,
-    SparkfusionError,
-    StoreFullError,
-    TaskCrashError,
-    UserError,
-    VerificationError,
-    WireFormatError,
-    WorkerLostError,
-)
-from sparkfusion.feed.dispatch import FeedError, FeedStats
-from sparkfusion.feed.feed import WorkUnitFeed
-from sparkfusion.feed.provider import FeedContext, ReaderContext, WorkUnitFeedProvider
-from sparkfusion.feed.rejected import Rejected, RejectedLine
-from sparkfusion.feed.units import FileUnit, WorkUnit
-from sparkfusion.session.frame import DataFrame
-from sparkfusion.session.query import RunningQuery
-from sparkfusion.session.session import Session, connect
-from sparkfusion.transport.membership import Cluster
+    def __getattr__(name: str) -> object:
+        """Load the public names when the first one is used.
 
-try:
-    __version__ = version("sparkfusion")
-except PackageNotFoundError:  # run from a source tree that is not installed
-    __version__ = "0+unknown"
+        That takes a second. The command line does not wait for it before it can answer a Ctrl-C.
+        """
+        if name not in __all__:
+            raise AttributeError(f"module 'sparkfusion' has no attribute {name!r}")
+        from sparkfusion import public
+
+        globals().update({each: getattr(public, each) for each in __all__})
+        return globals()[name]
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})
+
 
 __all__ = [
     "Cluster",

@@ -15,7 +15,7 @@ _ROWS = 20_000
 
 # `place` is the directory of the table; `started` is a file that says: now is the time for a signal.
 _BEGIN = """
-import os, signal, sys, time
+import os, signal, sys, threading, time
 import pyarrow as pa
 import sparkfusion
 from datafusion import udf
@@ -52,6 +52,21 @@ LONG = "select count(*) from t a join t b on a.x % 7 = b.x % 7 where a.x + b.x >
 
 _COUNT = 'assert session.sql("select count(*) as n from t where x >= 0").to_pylist() == [{"n": 40000}]\n'
 _SLOW = 'query = session.sql("select sum(slow(x)) from t").stream()\nwait()\n'
+_SLOW_START = """
+import logging
+get_logger = logging.getLogger
+
+def getLogger(name=None):
+    if "-task-" in threading.current_thread().name:
+        say()
+        for _ in range(100):
+            time.sleep(0.001)
+    return get_logger(name)
+
+logging.getLogger = getLogger
+query = session.sql(LONG).stream()
+wait()
+"""
 _LONG = "query = session.sql(LONG).stream()\nsay()\n"
 
 
@@ -92,13 +107,12 @@ _NOISE = ("panicked", "atexit", "Exception ignored", "fatal", "Fatal")
 
 _COMMAND = """
 import sys
-from sparkfusion.cli import main
+from sparkfusion.cli import ending, main
 place, started = sys.argv[1:3]
 sys.argv = ["sparkfusion", *(each.replace("PLACE", place) for each in ARGUMENTS)]
 
-import sparkfusion.cli.app as app
-run = app.run
-app.run = lambda: (open(started, "w").close(), run())[1]
+start = ending.Ending.start
+ending.Ending.start = lambda self: (start(self), open(started, "w").close())
 sys.exit(main())
 """
 
@@ -123,6 +137,7 @@ CASES = (
     Case("uncaught exception", 1, _LONG + "raise ValueError('mine')", says="mine"),
     Case("sys.exit(3)", 3, _LONG + "sys.exit(3)"),
     Case("sys.exit(3) after success", 3, _COUNT + "sys.exit(3)"),
+    Case("sys.exit(3) while the first task starts", 3, _SLOW_START + "sys.exit(3)"),
     Case("end while a query runs", 0, _LONG),
     Case("cancelled query", 0, _LONG + "query.close()"),
     Case("half-read query", 0, 'next(iter(session.sql("select x from t").stream()))'),

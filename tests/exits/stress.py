@@ -12,7 +12,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -75,9 +74,10 @@ def start(case: Case, table: Path, place: Path, *, fresh: bool) -> Run:
 
 
 def _start_fresh(case: Case, table: Path, place: Path) -> int:
-    with (place / "stdout").open("w") as out, (place / "stderr").open("w") as err:
-        command = [sys.executable, "-c", case.program(), str(table), str(place / "started")]
-        return subprocess.Popen(command, stdout=out, stderr=err, stdin=subprocess.DEVNULL).pid
+    command = [sys.executable, "-c", case.program(), str(table), str(place / "started")]
+    files = ((0, Path(os.devnull)), (1, place / "stdout"), (2, place / "stderr"))
+    opened = [(os.POSIX_SPAWN_OPEN, number, str(file), os.O_CREAT | os.O_RDWR, 0o600) for number, file in files]
+    return os.posix_spawn(sys.executable, command, os.environ, file_actions=opened)
 
 
 def _fork(case: Case, table: Path, place: Path) -> int:
@@ -123,8 +123,9 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60.0, help="start no more after this time")
     parser.add_argument("--fresh", action="store_true", help="an interpreter for each run")
     parser.add_argument("--only", default="", help="cases whose name holds this")
+    parser.add_argument("--cases", nargs="+", choices=[case.name for case in CASES], help="cases of these names")
     arguments = parser.parse_args()
-    cases = [case for case in CASES if arguments.only in case.name]
+    cases = [case for case in CASES if arguments.only in case.name and case.name in (arguments.cases or [case.name])]
     ended: collections.Counter[str] = collections.Counter()
     wrong: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     base = Path(tempfile.mkdtemp(prefix="exits-"))

@@ -11,14 +11,14 @@ def main() -> int:
     """Entry point of the `sparkfusion` script; returns its exit code, with which the process then ends."""
     ending = Ending()
     try:
-        ending.status = _run()
+        ending.status = _run(ending)
     except KeyboardInterrupt:
         print("sparkfusion: cancelled", file=sys.stderr)
         ending.status = CANCELLED
     return ending.status
 
 
-def _run() -> int:
+def _run(ending: Ending) -> int:
     try:
         import click  # noqa: F401
         import rich  # noqa: F401
@@ -30,7 +30,8 @@ def _run() -> int:
         return 2
     from sparkfusion.cli.app import run
 
-    code = run()
+    ending.start()
+    code = run(ending)
     sys.stdout.flush()
     sys.stderr.flush()
     return code

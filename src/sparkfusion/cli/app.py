@@ -23,7 +23,7 @@ from sparkfusion.cli.commands.explain import explain
 from sparkfusion.cli.commands.sql import sql
 from sparkfusion.cli.commands.verify import verify
 from sparkfusion.cli.commands.worker import worker
-from sparkfusion.cli.ending import CANCELLED
+from sparkfusion.cli.ending import CANCELLED, Ending
 from sparkfusion.errors import InternalError, QueryCancelledError, SparkfusionError, classify
 
 FAILED = 1
@@ -41,7 +41,7 @@ class Application(click.Group):
             _discard_output()
             ctx.exit(0)
         except (Exception, KeyboardInterrupt) as error:
-            cancelled = _is_cancellation(error)
+            cancelled = _is_cancellation(error) or (isinstance(ctx.obj, Ending) and ctx.obj.interrupted)
             _report(error, "cancelled" if cancelled else _explanation(error), debug=ctx.params["debug"])
             ctx.exit(CANCELLED if cancelled else FAILED)
 
@@ -66,10 +66,14 @@ app.add_command(verify)
 app.add_command(worker)
 
 
-def run() -> int:
-    """Run the command line of this process and give its exit code."""
+def run(ending: Ending | None = None) -> int:
+    """Run the command line of this process and give its exit code.
+
+    Args:
+        ending: knows of a Ctrl-C that DataFusion made another error of.
+    """
     try:
-        code = app.main(prog_name="sparkfusion", standalone_mode=False)
+        code = app.main(prog_name="sparkfusion", standalone_mode=False, obj=ending)
     except click.ClickException as error:
         error.show()
         return error.exit_code

@@ -9,29 +9,53 @@ import sys
 from types import FrameType
 
 CANCELLED = 130
+_AGAIN_SECONDS = 0.02
 
 
 class Ending:
-    """Ends the process with its status, after everything else that happens at exit.
+    """Ends the process with its status, after everything else that happens at exit. Make it before anything is loaded.
 
-    The interpreter is not taken down, so native threads cannot get in its way. The second Ctrl-C ends the process at
-    once; files that it leaves are removed by the next one.
+    The interpreter is not taken down, so native threads cannot get in its way. While the command is being loaded,
+    Ctrl-C ends the process at once: an exception in the middle of an import may come out as any other. Later the first
+    Ctrl-C cancels the command and the second one ends the process at once; files that it leaves are removed by the next
+    one.
     """
 
     def __init__(self) -> None:
         self.status: int | None = None
-        self._interrupted = False
+        self.interrupted = False
+        self._is_loaded = False
         self._process = os.getpid()
         atexit.register(self._end)
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, self._interrupt)
 
+    def start(self) -> None:
+        """Everything is loaded and the command starts: from now on Ctrl-C is a KeyboardInterrupt."""
+        self._is_loaded = True
+        if signal.getsignal(signal.SIGINT) == self._interrupt:
+            signal.signal(signal.SIGALRM, self._interrupt_again)
+            sys.unraisablehook = self._regain
+
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        del number, frame
-        if self._interrupted or self.status is not None:
+        if self.interrupted or self.status is not None:
             os._exit(CANCELLED if self.status is None else self.status)
-        self._interrupted = True
+        if not self._is_loaded:
+            os.write(2, b"sparkfusion: cancelled\n")
+            os._exit(CANCELLED)
+        self.interrupted = True
         raise KeyboardInterrupt
+
+    def _regain(self, lost: sys.UnraisableHookArgs) -> None:
+        """DataFusion asks our catalog for tables. It drops a Ctrl-C that arrives in the middle of that: try again."""
+        if issubclass(lost.exc_type, KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
+        else:
+            sys.__unraisablehook__(lost)
+
+    def _interrupt_again(self, number: int, frame: FrameType | None) -> None:
+        if self.status is None:
+            raise KeyboardInterrupt
 
     def _end(self) -> None:
         if self.status is not None and os.getpid() == self._process:

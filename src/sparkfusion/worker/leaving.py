@@ -36,7 +36,8 @@ def wait_for_native_threads(patience: Callable[[], float], known: frozenset[int]
     """
 
     def worth() -> float:
-        return patience() if native_threads() <= known else _PATIENCE_SECONDS
+        besides = patience()  # asked first: what it no longer counts may have come in since, and is seen
+        return besides if native_threads() <= known else _PATIENCE_SECONDS
 
     started = time.monotonic()
     _flush()

@@ -14,7 +14,7 @@ from sparkfusion.worker import open_work
 from sparkfusion.worker.leaving import native_threads, wait_for_native_threads
 
 T = TypeVar("T")
-_QUERY_SECONDS = 3.0
+_QUERY_SECONDS = 10.0
 _FRAME_SECONDS = 1.0
 
 
@@ -78,19 +78,20 @@ class _Loops:
 
     def close(self) -> None:
         """At the end of the process: stop what runs, and wait for DataFusion to be done with us."""
-        if self._strangers is None:
+        if self._strangers is None and not open_work.is_running():
             return  # nothing was ever run
         with self._lock:
             self._leaving = True
+            strangers = native_threads() if self._strangers is None else self._strangers
             for loop in self._busy:
                 loop.call_soon_threadsafe(_cancel_tasks, loop)
         open_work.stop()
-        if not wait_for_native_threads(self._patience, self._strangers):
+        if not wait_for_native_threads(self._patience, strangers):
             self._keep_open()
             return
         for loop in self._free:
             loop.close()
-        wait_for_native_threads(self._patience, self._strangers)  # closing lets others in
+        wait_for_native_threads(self._patience, strangers)  # closing lets others in
 
     def _patience(self) -> float:
         """For queries, which end soon unless a function of the user's blocks, and for frames that DataFusion owes.

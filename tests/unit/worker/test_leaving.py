@@ -55,3 +55,39 @@ sys.exit(3)
 def test_a_function_that_never_returns_does_not_hold_the_program() -> None:
     ended = subprocess.run([sys.executable, "-c", ENDLESS], capture_output=True, text=True, timeout=60, check=False)
     assert (ended.returncode, ended.stderr) == (3, "")
+
+
+# The thread comes in after everything else was found to be done, as one does that hands over the last frame.
+LATE = """
+import threading
+import pyarrow as pa
+from datafusion import SessionContext, udf
+from sparkfusion.worker.leaving import native_threads, wait_for_native_threads
+
+inside, leave = threading.Event(), threading.Event()
+
+def stay(values):
+    inside.set()
+    leave.wait()
+    return values
+
+context = SessionContext()
+context.register_udf(udf(stay, [pa.int64()], pa.int64(), "volatile", "stay"))
+query = context.sql("select stay(value) from range(3)")
+
+def patience():
+    if inside.is_set():
+        leave.set()
+    else:
+        threading.Thread(target=query.collect, daemon=True).start()
+        inside.wait()
+    return 0.0
+
+assert wait_for_native_threads(patience, frozenset())
+print(len(native_threads()), "inside")
+"""
+
+
+def test_a_thread_that_comes_in_last_is_waited_for() -> None:
+    ended = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.stdout, ended.stderr) == ("0 inside\n", "")
