@@ -23,7 +23,7 @@ from sparkfusion.plan.stage import Exchange, ExchangeKind, Head, Stage, StageGra
 from sparkfusion.plan.unit_wise import split_inputs
 from sparkfusion.plan.wire import PlanNode, body, children, copy_of, encode, file_scan_conf, kind, partition_count
 from sparkfusion.plan.wire import wire_pb2 as pb
-from sparkfusion.plan.wire.build import local_limit
+from sparkfusion.plan.wire.build import local_limit, projection
 
 Describe = Callable[[PlanNode], DescribedSchema]
 
@@ -106,7 +106,7 @@ class _Cutter:
             keys=tuple(_key_name(key) for key in hashing.hash_expr),
         )
         self._key_types[exchange] = self._types_of(hashing.hash_expr, node.repartition.input, described.arrow)
-        node.CopyFrom(exchange_source(exchange, hashing.partition_count, described.encoded, len(described.arrow)))
+        node.CopyFrom(_source(exchange, hashing.partition_count, described))
 
     def _gather_input(self, node: PlanNode) -> None:
         child = body(node).input
@@ -130,7 +130,7 @@ class _Cutter:
         described = self._describe(node)
         tasks = partition_count(node)
         exchange = self._add_stage(node, tasks=tasks, kind=ExchangeKind.GATHER, partitions=1, described=described)
-        node.CopyFrom(exchange_source(exchange, tasks, described.encoded, len(described.arrow)))
+        node.CopyFrom(_source(exchange, tasks, described))
 
     def _forward(self, child: PlanNode, above: PlanNode) -> None:
         """Make what reads a feed a stage of its own, under an operator that cannot work unit by unit.
@@ -146,7 +146,7 @@ class _Cutter:
         described = self._describe(child)
         tasks = partition_count(child)
         exchange = self._add_stage(child, tasks=tasks, kind=ExchangeKind.FORWARD, partitions=1, described=described)
-        child.CopyFrom(exchange_source(exchange, tasks, described.encoded, len(described.arrow)))
+        child.CopyFrom(_source(exchange, tasks, described))
 
     def _broadcast_left(self, node: PlanNode) -> None:
         """In a stage of several tasks, or of a feed's units, the left side is computed once and read by all, unless
@@ -217,11 +217,12 @@ class _Cutter:
     def _types_of(self, keys: Sequence[pb.Expr], node: PlanNode, schema: pa.Schema) -> tuple[pa.DataType, ...]:
         if all(key.WhichOneof("kind") == "column" for key in keys):
             return tuple(schema.field(key.column.index).type for key in keys)
-        projected = pb.PlanNode()
-        as_projection = pb.Projection(expr=keys, expr_name=[f"key{i}" for i in range(len(keys))])
-        as_projection.input.CopyFrom(node)
-        projected.projection.MergeFromString(as_projection.SerializeToString())
+        projected = projection(node, ((f"key{index}", key) for index, key in enumerate(keys)))
         return tuple(self._describe(projected).arrow.types)
+
+
+def _source(exchange: ExchangeId, groups: int, schema: DescribedSchema) -> PlanNode:
+    return exchange_source(exchange, groups, schema.encoded, len(schema.arrow), schema.computed)
 
 
 def _key_name(key: pb.Expr) -> str:

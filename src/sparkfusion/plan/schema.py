@@ -10,6 +10,7 @@ from datafusion.plan import ExecutionPlan
 
 from sparkfusion.errors import first_words
 from sparkfusion.plan.gate import NotDistributableError
+from sparkfusion.plan.map_types import restore_map_types
 from sparkfusion.plan.void import void
 from sparkfusion.plan.wire import PlanNode, copy_of, decode, encode, kind, walk
 from sparkfusion.plan.wire import wire_pb2 as pb
@@ -22,6 +23,8 @@ class DescribedSchema:
 
     arrow: pa.Schema
     encoded: bytes
+    computed: bytes = b""
+    """What a scan of its frames computes, if it has to: see `map_types`."""
 
 
 def unique_names(names: list[str]) -> list[str]:
@@ -58,7 +61,10 @@ class SchemaProbe:
         try:
             decoded = ExecutionPlan.from_bytes(self.context, encode(probe))
             schema: pa.Schema = next(self.context.execute(decoded, 0)).to_pyarrow().schema
-            return DescribedSchema(schema, self.encode(schema))
+            restored = restore_map_types(self.context, probe, schema)
+            return DescribedSchema(schema, self.encode(schema), restored)
+        except NotDistributableError:
+            raise
         except Exception as error:
             raise NotDistributableError(f"a part of the plan cannot be decoded: {first_words(error)}") from error
 

@@ -32,8 +32,15 @@ Binding = Callable[[ExchangeId, int], Iterable[SourceFile]]
 """(exchange, group) → the committed files of that group: of a partition in a shuffle, of a producer task otherwise."""
 
 
-def exchange_source(exchange: ExchangeId, groups: int, schema: bytes, width: int) -> PlanNode:
+def exchange_source(exchange: ExchangeId, groups: int, schema: bytes, width: int, computed: bytes = b"") -> PlanNode:
+    """A scan of an exchange's frames.
+
+    Args:
+        computed: encoded expressions over the frames' columns, in place of the columns.
+    """
     made = arrow_scan(schema, width)
+    if computed:
+        made.arrow_scan.base_conf.projection_exprs = computed
     for group in range(groups):
         made.arrow_scan.base_conf.file_groups.add().files.add().path = f"{_PREFIX}{exchange}/{group}"
     return made

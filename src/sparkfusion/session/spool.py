@@ -14,6 +14,7 @@ import pyarrow as pa
 from sparkfusion.errors import StoreFullError
 from sparkfusion.exchange.frames import has_dictionaries
 from sparkfusion.exchange.owned import OwnedDirectory
+from sparkfusion.plan.map_types import restore_declared_maps
 from sparkfusion.plan.sources import object_path
 from sparkfusion.plan.wire import PlanNode, kind, rewrite
 from sparkfusion.plan.wire import wire_pb2 as pb
@@ -54,12 +55,20 @@ class TableSpool:
         conf = made.arrow_scan.base_conf
         if scan.HasField("fetch"):
             conf.limit.limit = scan.fetch
+        if computed := self._computed(scan, projected):
+            conf.projection_exprs = computed
         for rows in scan.partitions:
             group = conf.file_groups.add()
             if rows:
                 path = self._write(rows, list(scan.projection), directory)
                 group.files.add(path=object_path(str(path)), size=path.stat().st_size)
         return made
+
+    def _computed(self, scan: pb.MemoryScan, projected: pb.Schema) -> bytes:
+        rows = next(filter(None, scan.partitions))
+        with pa.ipc.open_stream(rows) as reader:
+            written = pa.schema([reader.schema.field(index) for index in scan.projection])
+        return restore_declared_maps(projected, written)
 
     def _write(self, rows: bytes, projection: list[int], directory: str) -> Path:
         """The file of these columns of these rows, written once."""

@@ -36,6 +36,16 @@ def union(nodes: Iterable[pb.PlanNode]) -> pb.PlanNode:
     return made
 
 
+def projection(node: pb.PlanNode, columns: Iterable[tuple[str, pb.Expr]]) -> pb.PlanNode:
+    """Named expressions over the rows of the node."""
+    named = list(columns)
+    expressions = pb.Projection(expr=[expr for _, expr in named], expr_name=[name for name, _ in named])
+    expressions.input.CopyFrom(node)
+    made = pb.PlanNode()
+    made.projection.MergeFromString(expressions.SerializeToString())
+    return made
+
+
 def arrow_scan(schema: bytes, width: int) -> pb.PlanNode:
     """A scan of Arrow IPC files without any file group yet; `schema` is DataFusion's own encoding of it.
 

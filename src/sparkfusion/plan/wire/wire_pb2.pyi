@@ -238,16 +238,32 @@ class CsvScan(_message.Message):
     def __init__(self, base_conf: _Optional[_Union[FileScanConf, _Mapping]] = ...) -> None: ...
 
 class Field(_message.Message):
-    __slots__ = ("name",)
+    __slots__ = ("name", "arrow_type")
     NAME_FIELD_NUMBER: _ClassVar[int]
+    ARROW_TYPE_FIELD_NUMBER: _ClassVar[int]
     name: str
-    def __init__(self, name: _Optional[str] = ...) -> None: ...
+    arrow_type: bytes
+    def __init__(self, name: _Optional[str] = ..., arrow_type: _Optional[bytes] = ...) -> None: ...
 
 class Schema(_message.Message):
     __slots__ = ("columns",)
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
     columns: _containers.RepeatedCompositeFieldContainer[Field]
     def __init__(self, columns: _Optional[_Iterable[_Union[Field, _Mapping]]] = ...) -> None: ...
+
+class ColumnCast(_message.Message):
+    __slots__ = ("cast",)
+    CAST_FIELD_NUMBER: _ClassVar[int]
+    cast: Cast
+    def __init__(self, cast: _Optional[_Union[Cast, _Mapping]] = ...) -> None: ...
+
+class Cast(_message.Message):
+    __slots__ = ("expr", "arrow_type")
+    EXPR_FIELD_NUMBER: _ClassVar[int]
+    ARROW_TYPE_FIELD_NUMBER: _ClassVar[int]
+    expr: Expr
+    arrow_type: bytes
+    def __init__(self, expr: _Optional[_Union[Expr, _Mapping]] = ..., arrow_type: _Optional[bytes] = ...) -> None: ...
 
 class ScanExpr(_message.Message):
     __slots__ = ("alias", "expr")
@@ -278,10 +294,12 @@ class MemoryScan(_message.Message):
     def __init__(self, partitions: _Optional[_Iterable[bytes]] = ..., schema: _Optional[bytes] = ..., projection: _Optional[_Iterable[int]] = ..., sort_information: _Optional[_Iterable[_Union[SortExprs, _Mapping]]] = ..., fetch: _Optional[int] = ...) -> None: ...
 
 class Empty(_message.Message):
-    __slots__ = ("partitions",)
+    __slots__ = ("schema", "partitions")
+    SCHEMA_FIELD_NUMBER: _ClassVar[int]
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    schema: bytes
     partitions: int
-    def __init__(self, partitions: _Optional[int] = ...) -> None: ...
+    def __init__(self, schema: _Optional[bytes] = ..., partitions: _Optional[int] = ...) -> None: ...
 
 class PlaceholderRow(_message.Message):
     __slots__ = ("partitions",)
