@@ -8,6 +8,7 @@ FUZZ_CASES ?= 3000
 MESSAGES ?= 100000
 RUNS ?= 20
 MINUTES ?= 15
+ON ?= local
 SECONDS ?= 120
 SCALE ?= 1
 ROUNDS ?= 2
@@ -46,8 +47,8 @@ format: setup ## format the code and fix what can be fixed
 fuzz: setup ## long run of random queries against single-node DataFusion (FUZZ_CASES=3000)
 	$(BIN)/python -m pytest tests/differential/test_random_sql.py --fuzz-cases $(FUZZ_CASES) --timeout 14400
 
-stress-exit: setup ## programs that end in every way, many at once: each with its own exit status (RUNS=20, MINUTES=15)
-	$(BIN)/python -m tests.exits.stress --runs $(RUNS) --minutes $(MINUTES)
+stress-exit: setup ## programs that end in every way, many at once: each with its own exit status (RUNS=20, MINUTES=15, ON=local|flight|spark)
+	$(BIN)/python -m tests.exits.stress --runs $(RUNS) --minutes $(MINUTES) --on $(ON)
 
 soak: setup ## mixed queries in one session for a while: files, memory, threads and open files (SECONDS=120)
 	$(BIN)/python -m benchmarks.soak --seconds $(SECONDS)

@@ -9,16 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.exits.cases import CASES, write_table
+from tests.exits.cases import CASES, KINDS, write_table
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_programs_end_with_their_own_status() -> None:
+@pytest.mark.parametrize(
+    ("arguments", "count"),
+    [(("--at-once", "12"), len(CASES)), (("--at-once", "6", "--on", "flight", "--kinds"), len(KINDS))],
+    ids=["local", "flight"],
+)
+def test_programs_end_with_their_own_status(arguments: tuple[str, ...], count: int) -> None:
     """Every way to end, many programs at once. Native threads that were inside of Python made some of them crash, or
     end with 0."""
     ended = subprocess.run(
-        [sys.executable, "-m", "tests.exits.stress", "--runs", "1", "--at-once", "12"],
+        [sys.executable, "-m", "tests.exits.stress", "--runs", "1", *arguments],
         capture_output=True,
         text=True,
         timeout=110,
@@ -27,7 +32,7 @@ def test_programs_end_with_their_own_status() -> None:
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert ended.stdout.count(": right") == len(CASES)
+    assert ended.stdout.count(": right") == count
 
 
 @pytest.mark.parametrize("name", ["failing task", "command: user error"])

@@ -21,8 +21,12 @@ import sparkfusion
 from datafusion import udf
 
 place, started = sys.argv[1:3]
+target = os.environ.get("SPARKFUSION_TARGET", "local")
+if target == "spark":
+    from sparkfusion.runner.spark.launch import start_local
+    target = start_local("local[1]", {"spark.driver.memory": "512m"})
 settings = {"sparkfusion.bytes_per_partition": 1, "datafusion.execution.batch_size": 100}
-session = sparkfusion.connect(os.environ.get("SPARKFUSION_TARGET", "local"), config=settings)
+session = sparkfusion.connect(target, config=settings)
 session.register_parquet("t", place)
 
 def say():
@@ -79,6 +83,7 @@ class Case:
         status: what it ends with, in the manner of `subprocess`: negative for a signal.
         says: words that stderr has to hold; "" if it has to be empty, ANYTHING for any or none.
         signals: what it is sent, one after the other, as soon as it says that it has started.
+        here: about tasks in the process of the program.
     """
 
     name: str
@@ -87,17 +92,19 @@ class Case:
     arguments: tuple[str, ...] = ()
     says: str = ""
     signals: tuple[int, ...] = ()
+    here: bool = False
 
     def program(self) -> str:
         if self.source is not None:
             return _BEGIN + self.source
         return _COMMAND.replace("ARGUMENTS", repr(self.arguments))
 
-    def judge(self, status: int, stderr: str) -> str | None:
-        """What is wrong with how it ended."""
+    def judge(self, status: int, stderr: str, *, alone: bool = True) -> str | None:
+        """What is wrong with how it ended. Unless it is alone, others write to its stderr too."""
         if status != self.status:
             return f"status {status}, not {self.status}"
-        if self.says != ANYTHING and (bool(stderr) != bool(self.says) or self.says not in stderr):
+        is_empty_right = not alone or bool(stderr) == bool(self.says)
+        if self.says != ANYTHING and (not is_empty_right or self.says not in stderr):
             return "other words on stderr"
         noise = [each for each in _NOISE if each in stderr]
         return f"noise on stderr: {noise[0]}" if noise else None
@@ -106,10 +113,11 @@ class Case:
 _NOISE = ("panicked", "atexit", "Exception ignored", "fatal", "Fatal")
 
 _COMMAND = """
-import sys
+import os, sys
 from sparkfusion.cli import ending, main
 place, started = sys.argv[1:3]
 sys.argv = ["sparkfusion", *(each.replace("PLACE", place) for each in ARGUMENTS)]
+sys.argv += ["--connect", os.environ.get("SPARKFUSION_TARGET", "local")]
 
 start = ending.Ending.start
 ending.Ending.start = lambda self: (start(self), open(started, "w").close())
@@ -137,7 +145,7 @@ CASES = (
     Case("uncaught exception", 1, _LONG + "raise ValueError('mine')", says="mine"),
     Case("sys.exit(3)", 3, _LONG + "sys.exit(3)"),
     Case("sys.exit(3) after success", 3, _COUNT + "sys.exit(3)"),
-    Case("sys.exit(3) while the first task starts", 3, _SLOW_START + "sys.exit(3)"),
+    Case("sys.exit(3) while the first task starts", 3, _SLOW_START + "sys.exit(3)", here=True),
     Case("end while a query runs", 0, _LONG),
     Case("cancelled query", 0, _LONG + "query.close()"),
     Case("half-read query", 0, 'next(iter(session.sql("select x from t").stream()))'),
@@ -178,6 +186,10 @@ CASES = (
         signals=(signal.SIGINT,),
     ),
 )
+
+
+KINDS = ("command: success", "command: user error", "command: Ctrl-C", "uncaught exception", "sys.exit(3)", "SIGTERM")
+"""One case of each kind: success, an error of the user, a cancel, an uncaught exception, an own status, a signal."""
 
 
 def write_table(place: Path) -> None:

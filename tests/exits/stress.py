@@ -23,7 +23,8 @@ import datafusion  # noqa: F401
 
 import sparkfusion.cli.app
 import sparkfusion.session.session  # noqa: F401
-from tests.exits.cases import CASES, Case, write_table
+from tests.exits.cases import CASES, KINDS, Case, write_table
+from tests.exits.targets import TARGETS, serve
 
 _PATIENCE_SECONDS = 120.0
 _TURN_SECONDS = 0.005
@@ -95,8 +96,8 @@ def _fork(case: Case, table: Path, place: Path) -> int:
 
 def stress(
     cases: list[Case], runs: int, at_once: int, base: Path, *, seconds: float, fresh: bool
-) -> Iterator[tuple[Case, str | None, str]]:
-    """Each run's case, what was wrong with it, and what it wrote to stderr."""
+) -> Iterator[tuple[Case, int, str]]:
+    """Each run's case, its exit status, and what it wrote to stderr."""
     waiting = [case for _ in range(runs) for case in cases]
     running: list[Run] = []
     number = 0
@@ -113,7 +114,7 @@ def stress(
                 running.remove(run)
                 stderr = run.stderr()
                 shutil.rmtree(run.place)
-                yield run.case, run.case.judge(status, stderr), stderr
+                yield run.case, status, stderr
 
 
 def main() -> int:
@@ -122,21 +123,28 @@ def main() -> int:
     parser.add_argument("--at-once", type=int, default=8)
     parser.add_argument("--minutes", type=float, default=60.0, help="start no more after this time")
     parser.add_argument("--fresh", action="store_true", help="an interpreter for each run")
-    parser.add_argument("--only", default="", help="cases whose name holds this")
-    parser.add_argument("--cases", nargs="+", choices=[case.name for case in CASES], help="cases of these names")
+    parser.add_argument("--on", choices=TARGETS, default="local", help="what the sessions run on")
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--only", default="", help="cases whose name holds this")
+    chosen.add_argument("--cases", nargs="+", choices=[case.name for case in CASES], help="cases of these names")
+    chosen.add_argument("--kinds", action="store_const", const=KINDS, dest="cases", help="one case of each kind")
     arguments = parser.parse_args()
-    cases = [case for case in CASES if arguments.only in case.name and case.name in (arguments.cases or [case.name])]
+    named = [case for case in CASES if arguments.only in case.name and case.name in (arguments.cases or [case.name])]
+    cases = [case for case in named if arguments.on == "local" or not case.here]
     ended: collections.Counter[str] = collections.Counter()
     wrong: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     base = Path(tempfile.mkdtemp(prefix="exits-"))
     write_table(base / "t")
-    runs = stress(cases, arguments.runs, arguments.at_once, base, seconds=arguments.minutes * 60, fresh=arguments.fresh)
-    for case, fault, stderr in runs:
-        ended[case.name] += 1
-        if fault is not None:
-            wrong[case.name][fault] += 1
-            if wrong[case.name][fault] == 1:
-                print(f"--- {case.name}: {fault}\n{stderr}", flush=True)
+    with serve(arguments.on, base / "worker"):
+        for case, status, stderr in stress(
+            cases, arguments.runs, arguments.at_once, base, seconds=arguments.minutes * 60, fresh=arguments.fresh
+        ):
+            ended[case.name] += 1
+            fault = case.judge(status, stderr, alone=arguments.on != "spark")
+            if fault is not None:
+                wrong[case.name][fault] += 1
+                if wrong[case.name][fault] == 1:
+                    print(f"--- {case.name}: {fault}\n{stderr}", flush=True)
     shutil.rmtree(base)
     for case in cases:
         faults = ", ".join(f"{count} times {fault}" for fault, count in wrong[case.name].items())
