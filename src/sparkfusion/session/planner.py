@@ -27,7 +27,8 @@ from sparkfusion.plan.stage import Distribution, StageGraph, Why
 from sparkfusion.plan.table_reads import tables_read
 from sparkfusion.plan.wire import PlanNode, decode, kind, walk
 from sparkfusion.plan.wire.build import union
-from sparkfusion.plan.wire.depth import check_depth
+from sparkfusion.plan.wire.depth import check_depth, too_deep
+from sparkfusion.session.chains import computes_long_chain
 from sparkfusion.session.config import SessionSettings
 from sparkfusion.session.encoding import encode_plan, leaf_bytes
 from sparkfusion.session.feeds import FeedTables
@@ -153,6 +154,8 @@ class Planner:
         text = logical.display_indent()
         tables = dict.fromkeys(_TABLE_SCAN.findall(text))
         check_logical(text, {table: lost for table in tables if (lost := self.lossy_tables.lost(table))})
+        if computes_long_chain(text):  # planning it takes seconds, for a plan that would be refused
+            raise too_deep()
         upper = int(attempt.options[TARGET]) or config.available_cores()
         attempt.slots = max(2, upper)
         try:
@@ -287,6 +290,8 @@ class Planner:
         while _STATEMENT.match(logical.display()) and logical.inputs():
             (logical, *_) = logical.inputs()
             physical = None
+        if physical is None and computes_long_chain(logical.display_indent()):
+            return sum(self._readable_bytes(table, None) for table in _leaves(logical))
         if physical is None:
             attempt = _Attempt(self._settings.ours, self._settings.datafusion_options(), with_rows=False)
             physical = self._physical(logical, attempt, 2, {_SUBQUERIES: "true"})
@@ -352,6 +357,16 @@ class _Attempt:
         self.declared: tuple[FeedDeclaration, ...] = ()
         self.physical: _Physical | None = None
         self.files: tuple[TableFiles, ...] = ()
+
+
+def _leaves(logical: datafusion.LogicalPlan) -> list[datafusion.LogicalPlan]:
+    """The scans of a query's tables."""
+    found, waiting = [], [logical]
+    while waiting:
+        inputs = (plan := waiting.pop()).inputs()
+        waiting += inputs
+        found += [] if inputs else [plan]
+    return found
 
 
 def _size_options(attempt: _Attempt) -> dict[str, str]:

@@ -21,11 +21,11 @@ from sparkfusion.observe.events import Event, QueryPlanned, Subscriber
 from sparkfusion.plan.gate import LOST
 from sparkfusion.plan.settle import settle_head
 from sparkfusion.plan.stage import Head, StageGraph
-from sparkfusion.plan.wire.check import check_wire_format
 from sparkfusion.runner.base import QueryJob, Runner, RunningJob
 from sparkfusion.runner.targets import runner_for
 from sparkfusion.session.bad_input import locate_bad_line
 from sparkfusion.session.catalog import CatalogMethods
+from sparkfusion.session.chains import check_chains
 from sparkfusion.session.changes import cannot_run_at_once, changes_nothing, count_of_none, refusals_explained
 from sparkfusion.session.config import DEFAULT_CATALOG, DEFAULT_SCHEMA, SessionSettings
 from sparkfusion.session.directory_tables import DirectoryTables
@@ -33,7 +33,6 @@ from sparkfusion.session.explain_statement import datafusion_rows, explain_rows,
 from sparkfusion.session.external_tables import run_statement
 from sparkfusion.session.frame import Copy, DataFrame
 from sparkfusion.session.layout import has_files
-from sparkfusion.session.logs import quiet_datafusion
 from sparkfusion.session.memory_tables import MemoryTables
 from sparkfusion.session.notices import Notices, require_distributed
 from sparkfusion.session.null_partitions import name_nulls
@@ -44,6 +43,7 @@ from sparkfusion.session.query import RunningQuery, settle_schema
 from sparkfusion.session.session_schema import SessionSchema
 from sparkfusion.session.settings_table import all_settings_listed
 from sparkfusion.session.single_node import SingleNodeJob, limit
+from sparkfusion.session.start import prepare_datafusion
 from sparkfusion.session.statements import (
     CopyQuery,
     ResetOption,
@@ -76,8 +76,7 @@ class Session(CatalogMethods):
     """
 
     def __init__(self, runner: Runner, settings: Mapping[str, object] | None = None) -> None:
-        quiet_datafusion()
-        check_wire_format()
+        prepare_datafusion()
         self.context = SessionContext(datafusion.SessionConfig(_DEFAULTS))
         self._schema = SessionSchema(self.context)
         self.config = SessionSettings(self.context, config.Settings())
@@ -149,6 +148,7 @@ class Session(CatalogMethods):
         named_params: Mapping[str, Any],
         allowed: SQLOptions | None = None,
     ) -> datafusion.DataFrame:
+        check_chains(query)
         unwrapped = {name: unwrap(value) for name, value in named_params.items()}
         values = dict(param_values) if param_values is not None else None
         before = self._table_names() if named_params else set()

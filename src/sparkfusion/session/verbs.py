@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import datafusion
 
 from sparkfusion.errors import UserError, clean_message
+from sparkfusion.session.chains import check_chains
 from sparkfusion.wording import for_users
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ def frame_verb(name: str) -> Callable[..., DataFrame]:
 
     @functools.wraps(original)
     def verb(self: DataFrame, *args: Any, **kwargs: Any) -> DataFrame:
+        for text in (value for value in args if isinstance(value, str)):
+            check_chains(text)
         made = call_datafusion(original, self.to_datafusion(), *map(unwrap, args), **_unwrap_values(kwargs))
         return self._with(made)
 

@@ -18,16 +18,20 @@ MOST_LEVELS = 300
 _LEAST_BYTES = 2  # of a message inside another one
 
 
+def too_deep() -> PlanTooDeepError:
+    return PlanTooDeepError(
+        f"the plan is nested too deep: over {MOST_NESTED} messages, or {MOST_LEVELS} levels of expressions",
+        hint="split long chains of operators, or nested queries, into steps that are stored",
+    )
+
+
 def check_depth(plan: bytes) -> None:
     """Raise `PlanTooDeepError` if it is not safe to decode a plan. Iterative; looks only into what can be too deep."""
     waiting = [(PLAN, 0, len(plan), 1, 1)]
     while waiting:
         message, start, end, nested, levels = waiting.pop()
         if nested > MOST_NESTED or levels > MOST_LEVELS:
-            raise PlanTooDeepError(
-                f"the plan is nested too deep: over {MOST_NESTED} messages, or {MOST_LEVELS} levels of expressions",
-                hint="split long chains of operators, or nested queries, into steps that are stored",
-            )
+            raise too_deep()
         if (end - start) // _LEAST_BYTES <= min(MOST_NESTED - nested, MOST_LEVELS - levels):
             continue  # so few bytes cannot hold that much
         known = FORMAT[message]
