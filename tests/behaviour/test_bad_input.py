@@ -285,7 +285,7 @@ def test_full_disk_in_the_store(session: Session, tmp_path: Path, monkeypatch: p
     full = tmp_path / "the disk is full"
     full.touch()
     session.register_udf(_disk_filler(full))
-    with pytest.raises(StoreFullError, match="no space left for frames") as caught:
+    with pytest.raises(StoreFullError, match="no space is left for intermediate data") as caught:
         session.sql("select k, sum(fill_disk(v)) from t group by k").collect()
     assert "sparkfusion.store_dir" in str(caught.value)
     full.unlink()

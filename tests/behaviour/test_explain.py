@@ -101,14 +101,14 @@ def test_analyze_as_json_has_metrics_of_every_stage_and_operator(session: Sessio
 @pytest.mark.parametrize(
     ("query", "setting", "reason"),
     [
-        ("select 1 as one", {}, "scans no files"),
+        ("select 1 as one", {}, "reads no data"),
         (QUERY, {"sparkfusion.enabled": "false"}, "sparkfusion.enabled is false"),
         (QUERY, {"sparkfusion.bytes_per_partition": "1GiB"}, "sparkfusion.bytes_per_partition"),
         (QUERY, {"datafusion.execution.target_partitions": "1"}, "target_partitions is 1"),
         (
             "with recursive r as (select 1 as n union all select n + 1 from r where n < 5) select n from r, t",
             {},
-            "RecursiveQueryExec has no place in the plan's wire format",
+            "RecursiveQueryExec cannot be encoded",
         ),
         ("select sum(v) filter (where v > 3) over (partition by k) as s from t", {}, "FILTER on a window"),
     ],

@@ -88,7 +88,10 @@ def test_own_and_spark_function_of_one_name_are_refused(session: Session) -> Non
     frame = session.table("t").select(
         functions.concat(text, nothing).alias("own"), spark_functions.concat(text, nothing).alias("sparks")
     )
-    assert refused(frame) == "the query calls DataFusion's 'concat' and Spark's, which have one name in the wire format"
+    assert (
+        refused(frame)
+        == "the query calls DataFusion's 'concat' and Spark's, which have the same name in an encoded plan"
+    )
     assert all(row["own"] is not None and row["sparks"] is None for row in frame.to_pylist())
 
 

@@ -83,8 +83,8 @@ def test_bad_lines_are_left_out_and_told(
         assert line.why == why
     (event,) = [event for event in events if isinstance(event, RowsRejected)]
     assert (event.query, event.table, event.count, event.first) == (running.id, "rows", 4, rejected.first)
-    (words,) = [record.getMessage() for record in caplog.records if "left out" in record.getMessage()]
-    assert f"left out 4 lines of table 'rows': '{home}/1.{format}', line 7: " in words
+    (words,) = [record.getMessage() for record in caplog.records if "skipped" in record.getMessage()]
+    assert f"skipped 4 lines of table 'rows': '{home}/1.{format}', line 7: " in words
 
 
 @pytest.mark.parametrize("format", BAD)
@@ -233,7 +233,7 @@ def test_options_of_the_statement(session: Session, tmp_path: Path) -> None:
     session.sql(f"create {create} options (sparkfusion.on_error skip)".replace("table t", "table if not exists t"))
     with pytest.raises(UserError, match="no on_error 'never'"):
         session.sql(f"create or replace {create} options ('sparkfusion.on_error' 'never')")
-    with pytest.raises(UserError, match=r"option 'format.null_regex' and on_error 'skip' do not go together"):
+    with pytest.raises(UserError, match=r"option 'format.null_regex' and on_error 'skip' cannot be combined"):
         session.sql(f"create or replace {create} options (sparkfusion.on_error skip, 'format.null_regex' 'NA')")
     (tmp_path / "t.csv").write_text("a,b\n1,x\n")
     session.sql(f"create or replace {create} options ('sparkfusion.on_error' 'skip')")
@@ -251,7 +251,7 @@ def test_what_cannot_be_skipped_is_refused(session: Session, tmp_path: Path) -> 
     assert caught.value.hint == "one of fail, skip"
     with pytest.raises(UserError, match="for lines of CSV and JSON, not for parquet"):
         session.register_parquet("t", path, on_error="skip")
-    with pytest.raises(UserError, match="newlines_in_values and on_error='skip' do not go together"):
+    with pytest.raises(UserError, match="newlines_in_values and on_error='skip' cannot be combined"):
         session.read_csv(path, options=CsvReadOptions(newlines_in_values=True), on_error="skip")
     with pytest.raises(UserError, match="does not read compressed files"):
         session.read_csv(path, file_compression_type="gzip", on_error="skip")

@@ -184,7 +184,7 @@ def test_what_cannot_be_written_is_refused(session: Session, tmp_path: Path) -> 
     session.sql(f"create external table ordered (v bigint) stored as csv with order (v) location '{tmp_path}/ordered/'")
     session.sql(f"create external table wide (v bigint) stored as csv location '{tmp_path}/wide/'")
     (tmp_path / "wide" / "other").mkdir(parents=True)
-    reasons = {"seen": "it is a view", "one": "a single file", "ordered": "WITH ORDER", "wide": "would be lost"}
+    reasons = {"seen": "it is a view", "one": "a single file", "ordered": "WITH ORDER", "wide": "would be removed"}
     for table, why in reasons.items():
         with pytest.raises(UserError, match=f"cannot run INSERT OVERWRITE {table}: .*{why}"):
             session.sql(f"insert overwrite {table} select v from t")
@@ -193,12 +193,12 @@ def test_what_cannot_be_written_is_refused(session: Session, tmp_path: Path) -> 
     with pytest.raises(UserError, match="cannot run INSERT INTO seen: it is a view"):
         rows.write_table("seen")
     session.sql("create table strict (v bigint not null) as values (1)")
-    with pytest.raises(UserError, match="column 'v' takes no NULL, and the new rows have 1"):
+    with pytest.raises(UserError, match="column 'v' must not be NULL, but the new rows have NULLs: 1"):
         session.sql("insert overwrite strict select nullif(v, 7) from t")
     assert session.table("strict").to_pylist() == [{"v": 1}]
     with pytest.raises(UserError, match="it has the columns v, and the rows k, v"):
         session.sql("select k, v from t").write_table("strict")
-    with pytest.raises(UserError, match="there is no mode 'replace'"):
+    with pytest.raises(UserError, match="unknown write mode 'replace'"):
         rows.write_table("strict", mode="replace")  # type: ignore[arg-type]
 
 

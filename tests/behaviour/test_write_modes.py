@@ -162,7 +162,7 @@ def test_a_link_stays_a_link(frame: DataFrame, old: Path) -> None:
 
 @pytest.mark.runners("local", reason=SAID)
 def test_what_has_no_mode_is_refused(frame: DataFrame, old: Path) -> None:
-    with pytest.raises(UserError, match="there is no mode 'replace'") as caught:
+    with pytest.raises(UserError, match="unknown write mode 'replace'") as caught:
         frame.write_parquet(old, mode="replace")  # type: ignore[arg-type]
     assert "append, overwrite, error, ignore" in str(caught.value)
     with pytest.raises(UserError, match=r"cannot overwrite 's3://bucket/x'"):

@@ -318,7 +318,7 @@ class TestForSpark:
         ids=["timestamp", "nested", "duration", "date64"],
     )
     def test_a_value_that_does_not_fit_is_an_error(self, array: pa.Array, said: str) -> None:
-        with pytest.raises(UserError, match=f"column 'c' of the answer .*{said}"):
+        with pytest.raises(UserError, match=f"column 'c' of the result .*{said}"):
             cast(array)
 
     def test_columns_that_are_not_those_of_the_answer(self) -> None:
@@ -344,7 +344,7 @@ class TestNulls:
     ) -> None:
         whole = make(pa.field("x", kind, False))
         batch = pa.RecordBatch.from_arrays([pa.array([value], whole)], schema=pa.schema([pa.field("c", whole, False)]))
-        with pytest.raises(InternalError, match=f"'{name}' of the answer has a null"):
+        with pytest.raises(InternalError, match=f"'{name}' of the result has a null"):
             for_spark(batch, spark_arrow_schema(batch.schema))
 
     def test_nulls_below_a_null_do_not_count(self, kind: pa.DataType) -> None:
@@ -371,9 +371,7 @@ class TestRefusal:
     @pytest.mark.parametrize("name", REFUSED)
     def test_the_error_names_the_column_and_what_to_do(self, name: str) -> None:
         kind, path, hint = REFUSED[name]
-        with pytest.raises(
-            UserError, match=rf"column '{path}' of the answer has type .*, which Spark cannot .*\n.*{hint}"
-        ):
+        with pytest.raises(UserError, match=rf"column '{path}' of the result has type .*, which Spark .*\n.*{hint}"):
             spark_schema(pa.schema([("a", pa.int8()), ("c", kind)]))
 
     def test_two_columns_of_one_name(self) -> None:

@@ -89,7 +89,7 @@ def test_hosts_with_the_same_fault_are_named_together() -> None:
     cluster: Any = _Cluster("")
     error = environment._refusal(cluster, HERE, misfits(HERE, answers))
     assert error.message == (
-        f"executors do not fit the driver: datafusion 54.1.0 (driver: {HERE['datafusion']}), pyarrow missing "
+        f"executors and driver do not match: datafusion 54.1.0 (driver: {HERE['datafusion']}), pyarrow missing "
         "on node-1, node-2, node-3 and 2 more; cloudpickle missing on node-9"
     )
     wanted = " ".join(f"{name}=={HERE[name]}" for name in ("cloudpickle", "datafusion", "pyarrow"))
@@ -129,7 +129,7 @@ def test_workers_that_lack_packages(unchecked: SparkSession, monkeypatch: pytest
         with pytest.raises(UserError) as caught:
             query.collect()
     assert caught.value.message == (
-        f"executors do not fit the driver: datafusion 54.1.0 (driver: {HERE['datafusion']}), protobuf missing, "
+        f"executors and driver do not match: datafusion 54.1.0 (driver: {HERE['datafusion']}), protobuf missing, "
         "cloudpickle does not load: libnothing.so: cannot open shared object file "
         f"(driver: {HERE['cloudpickle']}) on {HERE['host']}"
     )
@@ -184,7 +184,7 @@ def test_a_python_that_cannot_even_answer() -> None:
     context: Any = _Cluster(words)
     with pytest.raises(UserError) as caught:
         check_executors(context)
-    assert caught.value.message == f"executors do not fit the driver: python 3.9 (driver: {HERE['python']}) on node-5"
+    assert caught.value.message == f"executors and driver do not match: python 3.9 (driver: {HERE['python']}) on node-5"
 
 
 def test_another_failure_of_the_executors_is_told() -> None:

@@ -123,7 +123,7 @@ def test_a_worker_that_dies_twice_fails_the_query_where_spark_tries_once(
     counter = Counter(tmp_path / "count")
     session.register_udf(troubled(counter, _killed, always=True))
     events = record(session)
-    with pytest.raises(TaskCrashError, match="attempt number 2 that ended so") as caught:
+    with pytest.raises(TaskCrashError, match="not retried after 2 such attempts") as caught:
         session.sql(QUERIES["in a shuffle"]).collect()
     assert counter.value == 8, "Spark of the tests makes four attempts of each"
     failed = [event for event in events if isinstance(event, TaskFailed)]

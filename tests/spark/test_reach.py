@@ -83,7 +83,7 @@ def test_a_path_that_is_another_directory_for_the_tasks(
 def test_what_a_task_wrote_must_come_back(context: SparkContext, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A copy, or a mount that keeps changes to itself."""
     monkeypatch.setattr(reach, "_send", lambda *_: [Visit("node-3", left="nothing.arrow")])
-    with pytest.raises(ResourceError, match="on node-3: the driver does not see what was written there"):
+    with pytest.raises(ResourceError, match="on node-3: the driver does not see files written there"):
         check_reach(context, str(store))
     assert list(store.iterdir()) == []
 

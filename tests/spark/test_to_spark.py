@@ -342,7 +342,7 @@ def test_a_fault_that_is_mended_is_forgotten(session: Session, tmp_path: Path) -
 
 
 REFUSED: dict[str, tuple[str, str]] = {
-    "a type": ("select v, interval '1 month' as i from t", "column 'i' of the answer has type"),
+    "a type": ("select v, interval '1 month' as i from t", "column 'i' of the result has type"),
     "two columns of one name": ("select a.v, b.v from t a join t b on a.v = b.v", "two of the columns are called 'v'"),
 }
 

@@ -87,4 +87,4 @@ def test_a_live_store_cannot_reach_the_executors(connect: Connect, s3: FakeS3) -
     session.register_parquet("t", "s3://bucket/t/")
     with pytest.raises(UserError, match="executors cannot read s3://bucket") as caught:
         session.sql("select k, sum(v) from t group by k").collect()
-    assert "pass a function that makes it" in str(caught.value)
+    assert "pass a function that creates it" in str(caught.value)

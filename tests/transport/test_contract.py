@@ -322,7 +322,7 @@ def test_a_query_that_is_not_held_runs_nothing(channel: WorkerChannel) -> None:
 
 
 def test_a_query_is_held_once(held: WorkerChannel) -> None:
-    with pytest.raises(ExternalError, match="held here already"):
+    with pytest.raises(ExternalError, match="already on this worker"):
         held.hold("q1", SECRET, 2.0, fail)
 
 

@@ -347,5 +347,5 @@ def test_a_token_is_always_asked_for(three: list[WorkerProcess]) -> None:
     address = three[0].address
     with pytest.raises(sparkfusion.UserError, match="refused the token"):
         sparkfusion.connect(f"{address}?token={TOKEN}x")
-    with pytest.raises(sparkfusion.UserError, match="asks for a token, and none was given"):
+    with pytest.raises(sparkfusion.UserError, match="requires a token, and none was given"):
         sparkfusion.connect(address)

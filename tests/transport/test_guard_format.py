@@ -258,7 +258,7 @@ def test_functions_that_travel_need_trust(context: SessionContext, sql: str) -> 
     context.register_udaf(udaf(First, [kind], kind, [kind], "immutable", name="first"))
     context.register_udwf(udwf(Ones, [kind], kind, "immutable", name="ones"))
     plan = encoded(context, sql)
-    with pytest.raises(UserError, match="does not take Python functions") as refused:
+    with pytest.raises(UserError, match="does not run Python functions") as refused:
         check(Guard(), plan)
     assert "--trust-python" in str(refused.value)
     check(Guard(trust_python=True), plan)

@@ -102,7 +102,7 @@ def test_a_secret_opens_frames_and_nothing_else(worker: WorkerProcess) -> None:
     lease = channel.hold("q7", "k" * 24, 5.0, lambda error: None)
     with client(worker) as caller:
         for command in (TASK, LEASE):
-            with pytest.raises(flight.FlightError, match="not for you"):
+            with pytest.raises(flight.FlightError, match="not allowed to make it"):
                 exchange(caller, command, [b"x"], options("", "k" * 24))
         with pytest.raises(flight.FlightUnauthenticatedError):
             list(caller.do_action(flight.Action("status", b""), options("", "k" * 24)))

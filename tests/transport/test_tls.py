@@ -78,7 +78,7 @@ def test_workers_that_do_not_trust_each_other_say_so(
     workers = [start_worker(*shown(certificates, "worker"), "--slots", "8") for _ in range(2)]
     with sparkfusion.connect(one_sided(workers, certificates), config=EAGER) as session:
         session.register_parquet("t", str(table))
-        with pytest.raises(UserError, match="do not trust each other") as refused:
+        with pytest.raises(UserError, match="cannot establish TLS") as refused:
             session.sql(SUMS).collect()
     assert "--tls-peer-ca" in (refused.value.hint or "")
 

@@ -43,13 +43,13 @@ def test_it_makes_a_token_says_so_once_and_ends_cleanly(number: signal.Signals) 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--host", "0.0.0.0"], "in the clear"),
+        (["--host", "0.0.0.0"], "without TLS"),
         (["--tls-cert", "x"], "both --tls-cert and --tls-key"),
         (["--tls-cert", "/nowhere", "--tls-key", "/nowhere"], "cannot read '/nowhere'"),
         (["--token-file", "/nowhere"], "cannot read the token"),
-        (["--allow-root", "/nowhere"], "no directory"),
+        (["--allow-root", "/nowhere"], "is not a directory"),
         (["--host", "256.256.256.256", "--insecure"], "cannot listen on 256.256.256.256:0: "),
-        (["--tls-cert", "pyproject.toml", "--tls-key", "pyproject.toml"], "are no certificate and its key"),
+        (["--tls-cert", "pyproject.toml", "--tls-key", "pyproject.toml"], "are not a certificate and its key"),
     ],
 )
 def test_it_does_not_start(options: list[str], words: str) -> None:

@@ -72,7 +72,7 @@ def parse_table(text: str) -> Table:
     found = _EXTENSIONS.get(bare)
     if found is None:
         raise ValueError(
-            f"cannot tell the format of {sample!r} by its name; say it: {name}=FORMAT:{path}, "
+            f"cannot infer the format of {sample!r} from its name; write {name}=FORMAT:{path}, "
             f"FORMAT being one of {', '.join(FORMATS)}"
         )
     return Table(name, path, found, extension, compression)

@@ -22,7 +22,7 @@ class SharedHome:
         base = base.absolute()
         if not os.access(base, os.W_OK):
             raise StoreFullError(
-                f"frames cannot be written to {str(base)!r}: no such directory, or no permission",
+                f"intermediate data cannot be written to {str(base)!r}: no such directory, or no permission",
                 hint="set sparkfusion.store_dir to a directory that exists and may be written",
             )
         self._owned = OwnedDirectory(query, base)

@@ -169,6 +169,6 @@ class _naming_a_full_disk:  # noqa: N801
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, OSError) and error.errno == _NO_SPACE:
             raise StoreFullError(
-                f"no space left for frames in {self._directory}",
+                f"no space is left for intermediate data in {self._directory}",
                 hint="free some space, or set sparkfusion.store_dir to a directory with more room",
             ) from error

@@ -101,7 +101,7 @@ class LocalStore(FrameStore):
         self._homes: dict[bool, OwnedDirectory] = {}
         if not os.access(self.base, os.W_OK):
             raise StoreFullError(
-                f"frames cannot be written to {str(self.base)!r}: no such directory, or no permission",
+                f"intermediate data cannot be written to {str(self.base)!r}: no such directory, or no permission",
                 hint="set sparkfusion.store_dir to a directory that exists and may be written",
             )
 

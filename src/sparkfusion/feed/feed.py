@@ -74,8 +74,8 @@ class WorkUnitFeed:
         """The provider, where it lives."""
         if not self.is_local:
             raise UserError(
-                f"the provider of feed {self.id} is not here: it lives on the coordinator only",
-                hint="a worker can read the feed's units, not its provider",
+                f"the provider of feed {self.id} is not here: it exists only in the coordinator",
+                hint="a worker can read the units of a feed, but it has no provider",
             )
         provider: WorkUnitFeedProvider = self._provider
         return provider
@@ -92,7 +92,7 @@ class WorkUnitFeed:
         """
         with self._lock:
             if partition in self._consumed:
-                raise UserError(f"partition {partition} of feed {self.id} is consumed already")
+                raise UserError(f"partition {partition} of feed {self.id} was already read")
             self._consumed.add(partition)
         return self._local_batches(partition) if self.is_local else self._remote_batches(first)
 
@@ -118,7 +118,7 @@ class WorkUnitFeed:
 
     def _remote_batches(self, offset: int) -> Iterator[tuple[WorkUnit, ...]]:
         if self._source is None:
-            raise UserError(f"feed {self.id} is read outside of a task that it feeds")
+            raise UserError(f"feed {self.id} is read outside of a task")
         while (data := self._source.take(offset)) is not None:
             yield unpack(data, trust_python=self._trust_python)
             offset += 1

@@ -96,8 +96,8 @@ def _unit(data: Mapping[str, Any], *, trust_python: bool) -> WorkUnit:
         return WorkUnit(data["j"], weight=weight)
     if not trust_python:
         raise UserError(
-            "a work unit's payload is a Python object, which this worker does not take",
-            hint="use bytes or plain data as payload, or start the workers with the switch that trusts Python",
+            "a work unit's payload is a Python object, which this worker does not accept",
+            hint="use bytes or plain data as payload, or start the workers with --trust-python",
         )
     if shape == "u":
         unit: WorkUnit = pickle.loads(_unpacked(data["u"]))

@@ -89,13 +89,13 @@ def check_path(path: str) -> None:
     try:
         path.encode()
     except UnicodeEncodeError:
-        raise UserError(f"file {path!r} has a name that is no UTF-8", hint="rename the file") from None
+        raise UserError(f"file {path!r} has a name that is not valid UTF-8", hint="rename the file") from None
 
 
 def check_span(path: str, span: tuple[int, int] | None, size: int) -> None:
     """Raise if a range goes beyond its file."""
     if span is not None and span[1] > size:
-        raise UserError(f"range {span} of file {path!r} ends behind the file, which has {size:,} bytes")
+        raise UserError(f"range {span} of file {path!r} ends after the end of the file, which has {size:,} bytes")
 
 
 def _checked_size(path: str, size: int | None) -> int | None:

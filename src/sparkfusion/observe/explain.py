@@ -70,7 +70,7 @@ def _head_lines(graph: StageGraph, metrics: dict[StageId, StageMetrics], place: 
     if head.streams:
         window = f", skip={head.skip}" if head.skip else ""
         window += f", fetch={head.fetch}" if head.fetch is not None else ""
-        source = f"ExchangeSource: gather of stage {graph.producer_of(head.inputs[0]).id}, streamed as it comes{window}"
+        source = f"ExchangeSource: gather of stage {graph.producer_of(head.inputs[0]).id}, streamed{window}"
         return [title, "┌ Head ── in this process", f"│   {source}", "└"]
     body = _operator_lines(head.plan or b"", graph, metrics.get(0))
     lines = [title, f"┌ Head ── in this process{_summary(metrics.get(0))}", *(f"│   {line}" for line in body)]

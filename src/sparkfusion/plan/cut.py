@@ -35,7 +35,7 @@ def cut(root: PlanNode, describe: Describe) -> StageGraph:
     if partition_count(root) > 1 or feeds_read(root):
         cutter.gather(root)
     if not cutter.stages:
-        raise NotDistributableError("the plan has one partition: there is nothing to distribute")
+        raise NotDistributableError("the plan has only one partition")
     head = _head_of(root)
     if head.plan is not None:
         describe(root)  # whether it can be decoded at all without what is now below an exchange
@@ -205,7 +205,7 @@ class _Cutter:
         found = {self._key_types[e] for child in children(node) for e in self._shuffles_below(child)}
         if len(found) > 1:
             shown = " and ".join(sorted(str([str(t) for t in types]) for types in found))
-            raise NotDistributableError(f"the two sides of a shuffled join hash different key types: {shown}")
+            raise NotDistributableError(f"the two sides of a shuffled join have different key types: {shown}")
 
     def _shuffles_below(self, node: PlanNode) -> list[ExchangeId]:
         exchange = exchange_of(node)

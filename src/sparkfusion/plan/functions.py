@@ -64,21 +64,21 @@ def register_spark_functions(context: SessionContext, names: Iterable[str]) -> N
 
 def _of_spark(text: str) -> tuple[str, ...]:
     if _SUBQUERY in text:
-        raise NotDistributableError("a subquery is left in the plan, so the functions it calls cannot be told")
+        raise NotDistributableError("a subquery is left in the plan, so it is not known which functions it calls")
     own, spark = _own(), _spark()
     called = dict(_FUNCTION.findall(text))
     for implementation, name in called.items():
         known = implementation in own.made_by or implementation in spark.made_by
         if not known and not implementation.startswith(_PYTHON):
             raise NotDistributableError(
-                f"function {name or implementation!r} is compiled code of an extension, which tasks do not have"
+                f"function {name or implementation!r} comes from a compiled extension, which tasks do not have"
             )
     wanted = {name for each in called for name in spark.made_by.get(each, ())}
     taken = {alias for alias, name in spark.called.items() if name in wanted}
     for name in sorted(name for each in called for name in own.made_by.get(each, ())):
         if name in taken:
             raise NotDistributableError(
-                f"the query calls DataFusion's {name!r} and Spark's, which have one name in the wire format"
+                f"the query calls DataFusion's {name!r} and Spark's, which have the same name in an encoded plan"
             )
     return tuple(sorted(wanted))
 

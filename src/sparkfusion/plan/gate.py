@@ -21,20 +21,20 @@ class NotDistributableError(Exception):
         self.why = why
 
 
-LOST = "does not survive the wire format"
+LOST = "is lost when the plan is encoded"
 """What reasons say of options that a plan's encoding loses."""
-_WRITES = "a sink loses options in the wire format, so it writes where it is asked"
+_WRITES = "a plan that writes loses options when it is encoded"
 _REFUSED = {
     "unknown": "the plan has a node that this version of sparkfusion does not know",
     "extension": "the plan has an extension node",
-    "explain": "EXPLAIN runs where it is asked",
-    "analyze": "EXPLAIN ANALYZE runs where it is asked",
-    "symmetric_hash_join": "a join of unbounded streams keeps its state in one process",
-    "scalar_subquery": "a physical scalar subquery cannot be cut from its consumer",
+    "explain": "EXPLAIN is not distributed",
+    "analyze": "EXPLAIN ANALYZE is not distributed",
+    "symmetric_hash_join": "a join of unbounded streams cannot be split into tasks",
+    "scalar_subquery": "a physical scalar subquery cannot be separated from the operator that uses it",
     "parquet_sink": _WRITES,
     "csv_sink": _WRITES,
     "json_sink": _WRITES,
-    "generate_series": "generate_series loses its projection in the wire format",
+    "generate_series": "generate_series loses its projection when the plan is encoded",
     "async_func": "an asynchronous function runs in the process that defined it",
 }
 
@@ -42,8 +42,8 @@ _NODE_LINE = re.compile(r"^\s*[A-Z]\w*(?: [A-Z]\w*)*(?::|$| )")
 _COMPRESSED = re.compile(r"\.(gz|bz2|xz|zst)$")
 _ARROW_STREAM = re.compile(r"^\s*DataSourceExec: .*\bfile_type=arrow_stream\b")
 _LOSSY_WINDOW = (
-    (re.compile(r"\bFILTER \(WHERE "), "FILTER on a window function does not survive the wire format"),
-    (re.compile(r"IGNORE NULLS"), "IGNORE NULLS on a window function does not survive the wire format"),
+    (re.compile(r"\bFILTER \(WHERE "), "FILTER on a window function is lost when the plan is encoded"),
+    (re.compile(r"IGNORE NULLS"), "IGNORE NULLS on a window function is lost when the plan is encoded"),
 )
 
 
@@ -63,7 +63,7 @@ def check_logical(plan_text: str, lossy_tables: Mapping[str, str]) -> None:
             if any(mark.search(window) for window in windows):
                 raise NotDistributableError(reason)
     if has_unproven_scalar_subquery(lines) or (not one_node_a_line and "<subquery>" in plan_text):
-        raise NotDistributableError("a scalar subquery may give several rows, which must be an error")
+        raise NotDistributableError("a scalar subquery may return several rows, which tasks would not notice")
     for table, lost in lossy_tables.items():
         raise NotDistributableError(f"table {table!r}: {lost} {LOST}")
 
@@ -80,7 +80,9 @@ def check_arrow_scans(root: PlanNode, plan_text: str) -> None:
             first = next((file.path for group in node.arrow_scan.base_conf.file_groups for file in group.files), None)
             if first is not None and any(f"[[{first}" in line for line in streams):
                 name = first.rpartition("/")[2]
-                raise NotDistributableError(f"{name!r} is Arrow in the stream format, which is lost in the wire format")
+                raise NotDistributableError(
+                    f"{name!r} is an Arrow file in the stream format, which is lost when the plan is encoded"
+                )
 
 
 def check_physical(root: PlanNode) -> None:
@@ -92,15 +94,15 @@ def check_physical(root: PlanNode) -> None:
         if name == "repartition":
             _check_repartition(node)
         if name == "aggregate" and node.aggregate.has_grouping_set and not node.aggregate.group_expr:
-            raise NotDistributableError("GROUPING SETS (()) does not survive the wire format")
+            raise NotDistributableError("GROUPING SETS (()) is lost when the plan is encoded")
         _check_scan(node, name)
 
 
 def _check_repartition(node: PlanNode) -> None:
     if node.repartition.preserve_order:
-        raise NotDistributableError("a repartition that merges sorted inputs cannot be cut")
+        raise NotDistributableError("a repartition that merges sorted inputs cannot be distributed")
     if node.repartition.partitioning.WhichOneof("method") == "range":
-        raise NotDistributableError("range partitioning cannot be cut")
+        raise NotDistributableError("range partitioning cannot be distributed")
 
 
 def _check_scan(node: PlanNode, name: str) -> None:
@@ -108,7 +110,7 @@ def _check_scan(node: PlanNode, name: str) -> None:
     if conf is None:
         return
     if conf.HasField("output_partitioning"):
-        raise NotDistributableError("a scan declares its files' partitioning, which splitting it would break")
+        raise NotDistributableError("a scan declares the partitioning of its files, so it cannot be split")
     if name in ("csv_scan", "json_scan"):
         for group in conf.file_groups:
             for file in group.files:

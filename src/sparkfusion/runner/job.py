@@ -66,7 +66,7 @@ class DrivenJob(ABC):
 
     def stop(self) -> None:
         self._channel.close()
-        self._driver.cancel("the reader closed the query")
+        self._driver.cancel("the consumer closed the query")
 
     def is_running(self) -> bool:
         return self._thread is not None and self._thread.is_alive()

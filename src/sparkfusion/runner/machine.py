@@ -263,11 +263,11 @@ def _failed(state: QueryState, key: TaskKey, error: SparkfusionError) -> Step:
 
 
 def _deadly(last: SparkfusionError) -> str:
-    return f"{last.message}. This was attempt number {MOST_CRASHES} that ended so, and no other is made"
+    return f"{last.message}. The task is not retried after {MOST_CRASHES} such attempts"
 
 
 def _suspect(last: SparkfusionError, losses: int) -> str:
-    return f"{losses} workers were lost while they ran this task, so it is not given to another one: {last.message}"
+    return f"{losses} workers were lost while they ran this task, so it is not started again: {last.message}"
 
 
 def _on_lost(state: QueryState, event: OutputLost) -> Step:
@@ -280,7 +280,7 @@ def _on_lost(state: QueryState, event: OutputLost) -> Step:
     if task is None or task.manifest is None or task.attempt != event.attempt:
         return state, ()
     if event.attempt >= MOST_LOSSES:
-        error = ExternalError("frames of this task were lost again and again", where=key)
+        error = ExternalError("the output of this task was lost too often", where=key)
         return replace(state, outcome="failed"), (End("failed", error),)
     lost = {event.stage}
     if not state.graph.stage(event.stage).deterministic:
@@ -288,7 +288,7 @@ def _on_lost(state: QueryState, event: OutputLost) -> Step:
             if any(state.graph.exchange(e).producer in lost for e in stage.inputs):
                 lost.add(stage.id)
     if not event.unread and _reader_has_rows_of(state, lost):
-        error = ExternalError("rows that the reader already has are lost", hint="run the query again")
+        error = ExternalError("output was lost after some of its rows had been delivered", hint="run the query again")
         return replace(state, outcome="failed"), (End("failed", error),)
     commands: list[Command] = []
     for stage_id in sorted(lost):

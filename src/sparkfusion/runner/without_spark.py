@@ -26,4 +26,4 @@ class WithoutSpark:
 
 
 def _not_on_spark(what: str) -> UserError:
-    return UserError(f"{what}: this session does not run on Spark", hint="connect(spark) opens one that does")
+    return UserError(f"{what}: this session does not run on Spark", hint="use sparkfusion.connect(spark)")

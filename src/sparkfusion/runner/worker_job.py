@@ -121,7 +121,7 @@ class WorkerJob(DrivenJob):
 
         at_once(hold, members)
         if all(member.lost is not None for member in members):
-            raise members[0].lost or ExternalError("no worker holds the query")
+            raise members[0].lost or ExternalError("no worker accepted the query")
 
     def start(self, tasks: Sequence[HostedTask]) -> None:
         for task in tasks:
@@ -181,7 +181,7 @@ class WorkerJob(DrivenJob):
                 self._driver.lost(stage, number, attempt)
             self._driver.failed(task.key, classify(error, task.key), final=passed.final)
         except ChannelClosedError:
-            self._driver.failed(task.key, QueryCancelledError("the reader closed the query"), final=True)
+            self._driver.failed(task.key, QueryCancelledError("the consumer closed the query"), final=True)
         except BaseException as error:
             final = passed.final or isinstance(error, NoWorkerError | OtherRowsError)
             self._driver.failed(task.key, classify(error, task.key), final=final)
@@ -257,7 +257,7 @@ class WorkerJob(DrivenJob):
             raise LostInputError(f"frames that the task reads are on a lost worker ({', '.join(gone)})", lost=lost)
 
     def _on_lost(self, member: Member, error: SparkfusionError) -> None:
-        """A worker died, hangs, or has let go of the query. Frames on it are made again when somebody misses them."""
+        """A worker died, hangs, or has ended the query. Frames on it are made again when somebody misses them."""
         if self._members.lose(member, error):
             _log.warning("query %s goes on without worker %s: %s", self._job.query, member.address, error.message)
 
@@ -307,8 +307,8 @@ def begun(job: WorkerJob) -> WorkerJob:
     try:
         job.begin()
     except BaseException:
-        job.cancel("the query was interrupted before it began")
-        job.end(QueryCancelledError("the query was interrupted before it began"))
+        job.cancel("the query was interrupted before it started")
+        job.end(QueryCancelledError("the query was interrupted before it started"))
         raise
     return job
 
@@ -350,5 +350,5 @@ def _pickled(value: object, what: str, whither: str) -> bytes | None:
     try:
         data: bytes = cloudpickle.dumps(value)
     except Exception as error:
-        raise UserError(f"{what} cannot travel to {whither}: {first_words(error)}") from error
+        raise UserError(f"{what} cannot be sent to {whither}: {first_words(error)}") from error
     return data

@@ -222,7 +222,9 @@ class CatalogMethods:
         """
         feed = provider if isinstance(provider, WorkUnitFeed) else WorkUnitFeed(provider)
         if not feed.is_local:
-            raise UserError(f"cannot register feed {name!r}: it came from elsewhere, without its provider")
+            raise UserError(
+                f"cannot register feed {name!r}: it was registered in another process, and its provider is not here"
+            )
         said = FeedArguments(
             schema, format, reader, partition_columns, partitions, tasks, rows, bytes, dict(headers or {}), options
         )

@@ -98,8 +98,7 @@ def count_of_none() -> datafusion.DataFrame:
 def cannot_run_at_once() -> UserError:
     """DataFusion ran the query of a statement by itself, and met a placeholder."""
     return UserError(
-        "the statement reads a feed or a table of Spark's, and DataFusion runs it in this process, which does not have "
-        "their rows",
+        "the statement reads a feed or a Spark DataFrame, but it runs on a single node, which does not have their rows",
         hint='make the table with session.sql("select …").write_table(name, mode="error")',
     )
 

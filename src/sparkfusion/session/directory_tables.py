@@ -35,7 +35,7 @@ _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 
 _NOWHERE = CopyTarget("", "")
 _OWN = ("datafusion", "public")
-_ORDERED = "it was made WITH ORDER, and new files might have another"
+_ORDERED = "it was created WITH ORDER, and new files might have another order"
 _WRITTEN_CSV = ("has_header", "delimiter", "quote", "escape", "terminator")
 _READ_ONLY_CSV = {"newlines_in_values", "schema", "schema_infer_max_records", "file_extension", "truncated_rows"}
 _VISIBLE = "/[!_.]*"

@@ -36,5 +36,5 @@ def leaf_bytes(leaf: ExecutionPlan, context: SessionContext) -> int:
 def _why_not_encoded(error: Exception) -> str:
     operator = _UNSUPPORTED_OPERATOR.search(str(error))
     if operator is not None:
-        return f"{operator[1]} has no place in the plan's wire format"
+        return f"{operator[1]} cannot be encoded"
     return f"the plan cannot be encoded: {first_words(error)}"

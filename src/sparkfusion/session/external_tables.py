@@ -104,7 +104,7 @@ def _show_nulls(context: SessionContext, name: str, nullable: set[str]) -> None:
             context.deregister_table(name)
             raise UserError(
                 f"cannot create table {name}: partition column {column.name!r} is {column.type}, and a directory "
-                f"{column.name}={NULL_VALUE} stands for NULL",
+                f"{column.name}={NULL_VALUE} means NULL",
                 hint="declare the column as a string, or use session.register_parquet and the like",
             )
     context.deregister_table(name)

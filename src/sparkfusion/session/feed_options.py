@@ -70,7 +70,7 @@ def resolve(name: str, provider: WorkUnitFeedProvider, said: FeedArguments) -> F
         raise UserError(f"cannot register feed {name!r}: a reader takes no option {', '.join(map(repr, said.options))}")
     lost = lost_options({"options": None, **said.options})
     if lost is not None:
-        raise UserError(f"cannot register feed {name!r}: {lost} does not survive the way to the workers")
+        raise UserError(f"cannot register feed {name!r}: {lost} cannot be sent to workers")
     columns = said.partition_columns or getattr(provider, "partition_columns", ())
     for attribute in ("partitions", "tasks", "rows", "bytes"):
         _check_count(name, attribute, chosen(attribute), least=1 if attribute in ("partitions", "tasks") else 0)

@@ -1,7 +1,7 @@
 """Tables of files: what the arguments of `register_parquet`, `read_csv` and the like leave open, the files say.
 
 Partition columns come from directories `name=value`, and the ending and the compression from the files' names. Hidden
-files are left out. A partition that stands for NULL is NULL: the table is then a view over DataFusion's, whose
+files are left out. A partition that means NULL is NULL: the table is then a view over DataFusion's, whose
 conditions still prune directories.
 """
 
@@ -113,7 +113,7 @@ def arrange(
 
 @contextmanager
 def drift_explained(arranged: Arrangement) -> Iterator[None]:
-    """Let an error about schemas that do not go together name the files; those of this machine are looked at."""
+    """Let an error about schemas that cannot be combined name the files; those of this machine are looked at."""
     try:
         yield
     except Exception as error:

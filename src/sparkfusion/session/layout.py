@@ -41,7 +41,7 @@ class Layout:
     Attributes:
         extension: how names of the table's files end; None if no file says.
         compression: what packed all of them.
-        has_nulls: whether a directory stands for NULL.
+        has_nulls: whether a directory means NULL.
         has_hidden: whether files that writers hide, such as `_SUCCESS`, are among those that DataFusion lists.
     """
 
@@ -161,7 +161,7 @@ def _name(file: str) -> str:
 
 
 def describe_drift(files: Sequence[str], read: Callable[[str], pa.Schema]) -> str | None:
-    """Which two of some files have one column with types that do not go together, in words; None if none has.
+    """Which two of some files have one column with types that cannot be combined, in words; None if none has.
 
     Args:
         read: gives the schema of a file.

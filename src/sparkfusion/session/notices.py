@@ -41,8 +41,8 @@ class Notices:
             count = self._counts[reason]
         if count == 1:
             _log.warning(
-                "a query runs on a single node, because it cannot be distributed: %s "
-                "(said once for each reason; sparkfusion.require_distributed makes it an error)",
+                "a query runs on a single node because it cannot be distributed: %s "
+                "(logged once for each reason; sparkfusion.require_distributed makes it an error)",
                 reason,
             )
         self._emit(QueryNotDistributed(query, reason, count))

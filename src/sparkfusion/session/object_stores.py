@@ -15,7 +15,7 @@ from datafusion import SessionContext, object_store
 from sparkfusion.errors import SparkfusionError, UserError, classify, first_words
 from sparkfusion.plan.wire import decode, file_scan_conf, walk
 
-_MAKE = "pass a function that makes it, such as: register_object_store({scheme!r}, lambda: AmazonS3(...), host)"
+_MAKE = "pass a function that creates it, for example register_object_store({scheme!r}, lambda: AmazonS3(...), host)"
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class ObjectStores:
         if serving and self._functions.keys().isdisjoint(serving):
             scheme, _ = serving[-1]
             raise UserError(
-                f"executors cannot read {url}: the object store of {scheme!r} is an object of this process",
+                f"executors cannot read {url}: the object store of {scheme!r} exists only in this process",
                 hint=_MAKE.format(scheme=scheme),
             )
 
@@ -104,8 +104,8 @@ def _pickled(scheme: str, function: Any) -> bytes:
         _Pickler(target).dump(function)
     except Exception as error:
         raise UserError(
-            f"the function that makes the object store of {scheme!r} cannot travel: {first_words(error)}",
-            hint="it must not hold a store, a connection or a lock; let it make everything it needs",
+            f"the function that makes the object store of {scheme!r} cannot be pickled: {first_words(error)}",
+            hint="it must not refer to a store, a connection or a lock; create them inside the function",
         ) from error
     return target.getvalue()
 

@@ -45,8 +45,8 @@ _MIN_SPLIT = "datafusion.optimizer.repartition_file_min_size"
 _BROADCAST = "datafusion.optimizer.hash_join_single_partition_threshold"
 _BROADCAST_ROWS = "datafusion.optimizer.hash_join_single_partition_threshold_rows"
 _BYTES_PER_ROW = 16  # a guess for build sides whose size DataFusion cannot tell
-_ENABLE = "allow it with SET sparkfusion.enabled = true"
-_WRITE_FIRST = "write the rows it needs to Parquet first (write_parquet of a simpler query), and register that"
+_ENABLE = "SET sparkfusion.enabled = true"
+_WRITE_FIRST = "write the rows that the query needs to Parquet with a simpler query, and register these files"
 _STATEMENT = re.compile(r"CopyTo: |Explain|Analyze")
 _SUBQUERIES = "datafusion.optimizer.enable_physical_uncorrelated_scalar_subquery"
 _TABLE_SCAN = re.compile(r"TableScan: (.+?)(?= projection=|, (?:full_|partial_)?filters=|, fetch=|$)", re.MULTILINE)
@@ -176,7 +176,7 @@ class Planner:
         if attempt.feeds:
             attempt.declared = self.feeds.declare(attempt.feeds, attempt.planned.optimized_logical_plan())
         if graph.head.plan is not None and tables_read(decode(graph.head.plan)):
-            raise NotDistributableError("a table of the host would be read in this process")
+            raise NotDistributableError("a Spark table would be read outside of Spark")
         _check_plan_size(graph, settings.integer("max_plan_bytes"), list(tables))
         attempt.cut_seconds = time.perf_counter() - started
         return graph
@@ -251,7 +251,7 @@ class Planner:
         check_depth(encoded)
         attempt.encoded = encoded
         if attempt.options.get(_TIME_ZONE) and b"to_timestamp" in attempt.encoded:
-            raise NotDistributableError("to_timestamp loses the session's time zone in the wire format")
+            raise NotDistributableError("to_timestamp loses the session's time zone when the plan is encoded")
         root = decode(attempt.encoded)
         self._mark(root, attempt)
         attempt.planned = physical.frame
@@ -310,9 +310,9 @@ class Planner:
     def only_distributed(self, frame: datafusion.DataFrame) -> str | None:
         """Why no single node can answer a query, in words; None if one can."""
         if found := self.host_tables.read_by(frame):
-            return f"{', '.join(found)} is a table of Spark's, whose rows only tasks get"
+            return f"{', '.join(found)} is a Spark DataFrame, which only Spark tasks can read"
         if found := self.feeds.read_by(frame):
-            return f"{', '.join(found)} is a feed, which only tasks read"
+            return f"{', '.join(found)} is a feed, which only tasks can read"
         return None
 
     def _refuse_placeholders(self, frame: datafusion.DataFrame, reason: str) -> None:
@@ -322,7 +322,7 @@ class Planner:
         if found := self.host_tables.read_by(frame):
             raise UserError(
                 f"the query reads {', '.join(found)} from Spark, but cannot be distributed: {reason}",
-                hint=enable or "write the table to Parquet and register that",
+                hint=enable or "write the table to Parquet and register these files",
             )
         if found := self.feeds.read_by(frame):
             raise UserError(

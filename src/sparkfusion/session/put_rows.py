@@ -105,6 +105,7 @@ def _refuse_nulls(change: Change, schema: pa.Schema, rows: pa.Table) -> None:
     for field, column in zip(schema, rows.columns, strict=True):
         if not field.nullable and column.null_count:
             raise UserError(
-                f"cannot run {change}: column {field.name!r} takes no NULL, and the new rows have {column.null_count}",
+                f"cannot run {change}: column {field.name!r} must not be NULL, but the new rows have NULLs: "
+                f"{column.null_count}",
                 hint="leave them out with WHERE … IS NOT NULL, or give a value with coalesce",
             )

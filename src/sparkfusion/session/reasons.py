@@ -8,7 +8,7 @@ from sparkfusion.errors import SparkfusionError, first_words
 
 TARGET = "datafusion.execution.target_partitions"
 _SUBQUERY_LEFT = "Physical plan does not support logical expression ScalarSubquery"
-_NO_JOIN = "a scalar subquery stands where no join can replace it: in ORDER BY, GROUP BY, ON, an aggregate or a window"
+_NO_JOIN = "DataFusion cannot plan a scalar subquery in ORDER BY, GROUP BY, ON, an aggregate or a window as a join"
 
 
 def single_node_plans(frame: datafusion.DataFrame) -> bool:
@@ -24,7 +24,7 @@ def why_not_planned(error: SparkfusionError) -> str:
     """The reason if DataFusion plans a query only without the options that make it safe to isolate."""
     if _SUBQUERY_LEFT in error.message:
         return _NO_JOIN
-    return f"DataFusion cannot plan it for tasks: {first_words(error)}"
+    return f"DataFusion cannot plan it for isolated tasks: {first_words(error)}"
 
 
 def too_small(scanned: int, upper: int) -> str:
@@ -32,5 +32,5 @@ def too_small(scanned: int, upper: int) -> str:
     if upper == 1:
         return f"{TARGET} is 1"
     if scanned == 0:
-        return "it scans no files: metadata or constants answer it"
+        return "it reads no data: metadata or constants answer it"
     return f"it reads {scanned:,} bytes, too little to split into two tasks (sparkfusion.bytes_per_partition)"

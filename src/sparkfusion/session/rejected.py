@@ -33,7 +33,7 @@ def tell_rejected(query: QueryId, rejected: Iterable[Rejected], emit: Subscriber
         lines = "line" if each.count == 1 else "lines"
         shown = "; ".join(map(str, each.first))
         _log.warning(
-            "query %s left out %s %s of table %r: %s%s",
+            "query %s skipped %s %s of table %r: %s%s",
             query,
             f"{each.count:,}",
             lines,

@@ -17,7 +17,7 @@ from sparkfusion.worker.session import task_context
 
 def run_round_trip(planned: Planned, schema: pa.Schema, prepare: PrepareContext) -> pa.Table:
     if planned.plan is None:
-        raise UserError(f"the query has no encoded plan: {planned.distribution.reason}")
+        raise UserError(f"the query has no distributed plan: {planned.distribution.reason}")
     root = decode(planned.plan)
     if partition_count(root) > 1:
         root = coalesce(root)

@@ -61,8 +61,8 @@ def line_format(format: str, given: Mapping[str, Any]) -> LineFormat:
     for name in _ACROSS_LINES:
         if getattr(options, name):
             raise UserError(
-                f"{name} and on_error='skip' do not go together: behind a line that cannot be read, nobody knows where "
-                "the next row begins",
+                f"{name} and on_error='skip' cannot be combined: after a line that cannot be read, it is not known "
+                "where the next row begins",
                 hint="on_error='skip' reads each line as a row",
             )
     options.schema = None

@@ -107,7 +107,7 @@ def create_skipping_table(
             )
     if statement.has_partitions:
         raise UserError(
-            f"cannot create table {statement.name}: PARTITIONED BY and on_error 'skip' do not go together",
+            f"cannot create table {statement.name}: PARTITIONED BY and on_error 'skip' cannot be combined",
             hint="leave it out: directories name=value give the table's last columns",
         )
     method = f"register_{statement.format}"
@@ -135,7 +135,7 @@ def _arguments(statement: OnErrorStatement) -> dict[str, Any]:
             said[name] = value
         else:
             raise UserError(
-                f"cannot create table {statement.name}: option {option!r} and on_error 'skip' do not go together"
+                f"cannot create table {statement.name}: option {option!r} and on_error 'skip' cannot be combined"
             )
     if statement.has_columns:
         apart = SessionContext()

@@ -86,7 +86,7 @@ def _storing(session: Session, inner: datafusion.DataFrame, change: Change, tabl
     replaces = change.operation == OVERWRITE
     why = made.refusal if made is not None else "the session does not know how the table was made"
     if replaces and made is not None and why is None and (foreign := made.foreign_directory()) is not None:
-        why = f"its directory has another one in it, {foreign!r}, which would be lost"
+        why = f"its directory contains another directory, {foreign!r}, which would be removed"
     if made is not None and why is None:
         return session.copy(
             DataFrame(session, change.reads[0]), made.target.tail, "overwrite" if replaces else "append"

@@ -1,8 +1,9 @@
 """Writing rows to files: the query runs distributed, DataFusion's own writer makes the files.
 
-A sink does not survive the wire format: timestamps come out empty in CSV, metadata is lost in Parquet. So it never
-travels. Into a directory every task of the last stage writes its own rows, and the coordinator moves the files of
-committed attempts to their place. A single file, a LIMIT, or a place that tasks cannot write to is written here.
+A sink loses options when the plan is encoded: timestamps come out empty in CSV, metadata is lost in Parquet. So it is
+never sent to tasks. Into a directory every task of the last stage writes its own rows, and the coordinator moves the
+files of committed attempts to their place. The coordinator writes a single file, a query with a LIMIT, and a directory
+that tasks cannot write to.
 """
 
 from __future__ import annotations
@@ -229,6 +230,6 @@ def _check_plain(column: str) -> None:
     """DataFusion takes quotes in PARTITIONED BY for a part of the name, so only plain names can be said there."""
     if not re.fullmatch(r"[a-z_][a-z0-9_]*", column):
         raise UserError(
-            f"cannot partition by {column!r}: COPY takes plain lower-case names only",
+            f"cannot partition by {column!r}: COPY takes only lower-case names without special characters",
             hint="rename the column, or pass write_options=DataFrameWriteOptions(partition_by=[...])",
         )

@@ -36,7 +36,7 @@ def check_mode(mode: str) -> WriteMode:
     for known in get_args(WriteMode):
         if mode == known:
             return known  # type: ignore[no-any-return]
-    raise UserError(f"there is no mode {mode!r} of writing", hint=f"one of {', '.join(get_args(WriteMode))}")
+    raise UserError(f"unknown write mode {mode!r}", hint=f"one of {', '.join(get_args(WriteMode))}")
 
 
 def refuse_mode(mode: str | None) -> None:
@@ -113,7 +113,7 @@ class _Aside(Placement):
                 self._new.rename(self._target)
             self._made = []
         except OSError as error:
-            raise UserError(f"cannot put the rows in place of {str(self._target)!r}: {error.strerror}") from error
+            raise UserError(f"cannot replace {str(self._target)!r}: {error.strerror}") from error
         finally:
             self.abandon()
 
@@ -138,7 +138,7 @@ class _Added(_Aside):
                 move(file, place)
             self._made = []
         except OSError as error:
-            raise UserError(f"cannot put the rows into {str(self._target)!r}: {error.strerror}") from error
+            raise UserError(f"cannot move the written files into {str(self._target)!r}: {error.strerror}") from error
         finally:
             self.abandon()
 
@@ -192,8 +192,8 @@ def _takes_neighbours(target: Path) -> bool:
 def _place_remote(url: str, mode: WriteMode | None, has_files: Callable[[str], bool]) -> Placement | None:
     if mode == "overwrite":
         raise UserError(
-            f"cannot overwrite {url!r}: an object store has no way to replace many files at once",
-            hint="write to a new place and read from there, or remove the old files first",
+            f"cannot overwrite {url!r}: an object store cannot replace a directory in one step",
+            hint="write to a new directory, or remove the old files first",
         )
     exists = mode in ("error", "ignore") and has_files(url)
     if exists and mode == "error":

@@ -178,7 +178,7 @@ class WorkerChannel(FrameReader, Protocol):
         Args:
             secret: what others have to show to `read` frames of this query; nothing else can be done with it.
             patience: seconds of silence after which the worker counts as lost.
-            on_lost: called once, from a thread of the channel, if the worker dies, hangs or has let go of the query.
+            on_lost: called once, from a thread of the channel, if the worker dies, hangs or has ended the query.
                 Calls of `run` on a worker that hangs have to be cancelled then.
             on_late: called with True, from such a thread, when the worker is late with its word, long before it counts
                 as lost; with False when it is heard again.

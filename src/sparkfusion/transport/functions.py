@@ -32,6 +32,6 @@ def _unpickled(data: bytes) -> Any:
         return pickle.loads(data)
     except Exception as error:
         raise UserError(
-            f"a function of the query cannot be loaded on a worker: {type(error).__name__}: {error}",
+            f"a function of the query cannot be loaded on the worker: {type(error).__name__}: {error}",
             hint="install the module that defines it on the workers, or define it in the main program",
         ) from error

@@ -30,8 +30,8 @@ from sparkfusion.worker.task import TaskSpec
 _LOCAL_STORE = "file:///"
 _REMOTE_STORE = re.compile(r"(?!file:)[a-z][a-z0-9+.-]*://[^\s/]+/?")
 _CATALOG = "datafusion.catalog.location"  # the only option of a session that names a directory
-NO_FUNCTIONS = "this worker does not take Python functions"
-TRUST = "start the workers with --trust-python, if you trust everybody who has their token"
+NO_FUNCTIONS = "this worker does not run Python functions"
+TRUST = "start the workers with --trust-python, if you trust everyone who has their token"
 
 
 @dataclass(frozen=True)
@@ -120,10 +120,10 @@ class Guard:
         if order.reader is not None:
             table = order.spec.feed.table if order.spec.feed is not None else ""
             raise UserError(
-                f"the reader of table {table!r} is a Python function, which this worker does not take", hint=TRUST
+                f"the reader of table {table!r} is a Python function, which this worker does not run", hint=TRUST
             )
         if order.recipe is not None:
-            raise UserError("object stores are made by Python functions, which this worker does not take", hint=TRUST)
+            raise UserError("object stores are made by Python functions, which this worker does not run", hint=TRUST)
 
     def _check_options(self, options: Mapping[str, str]) -> None:
         """Those of the runtime (memory, directories, caches) are the worker's own, whatever an order says of them."""
@@ -135,7 +135,7 @@ class Guard:
         self.check_path(str(staging), "write to")
         home = staging.parent
         if not staging.is_absolute() or not home.name.startswith(PREFIX) or not (home / LOCK).is_file():
-            raise UserError(f"this worker may not write to {str(staging)!r}: that is no directory of a query")
+            raise UserError(f"this worker may not write to {str(staging)!r}: it is not the output directory of a query")
 
     def _check_scans(self, root: PlanNode, spec: TaskSpec) -> None:
         given = {(each.exchange, each.group) for each in spec.inputs}

@@ -63,7 +63,7 @@ class HeldQuery:
             if self._released:
                 raise ChannelClosedError
             if key in self._tasks:
-                raise ExternalError("this attempt is under way already", where=key)
+                raise ExternalError("this attempt is already running", where=key)
             if self._stores is None:
                 self._stores = QueryStores(self._query, self.secret, self._options, order, self._peers)
             stores = self._stores

@@ -104,7 +104,7 @@ class WorkerHost:
         """
         with self._lock:
             if query in self._queries or self._closed:
-                raise ExternalError(f"query {query} is held here already, or the worker is closing")
+                raise ExternalError(f"query {query} is already on this worker, or the worker is shutting down")
             if len(self._queries) >= self.guard.limits.queries:
                 raise ResourceError(f"a worker holds {self.guard.limits.queries:,} queries at most")
             self._queries[query] = HeldQuery(query, secret, self._options, self._peers, on_lost)
@@ -129,7 +129,7 @@ class WorkerHost:
         with self._lock:
             gone = [query for query, held in self._queries.items() if held.heard < silent]
         for query in gone:
-            _log.warning("query %s is let go: nothing was heard of its coordinator", query)
+            _log.warning("query %s is let go: its coordinator is silent", query)
             self._lose(query)
 
     def _lose(self, query: QueryId) -> None:
@@ -189,7 +189,7 @@ class WorkerHost:
         key = order.spec.key
         with self._lock:
             if self._under_way >= self.guard.limits.waiting:
-                raise ResourceError(f"{self._under_way:,} tasks run and wait here already", where=key)
+                raise ResourceError(f"{self._under_way:,} tasks are already running or waiting here", where=key)
             self._under_way += 1
         held: HeldQuery | None = None
         accepted = False
@@ -216,7 +216,7 @@ class WorkerHost:
                 return report if order.writes is not None else held.keep(report)
         except BaseException as error:
             if held is not None and held.lost:  # its files went while it ran; elsewhere it may run again
-                raise ExternalError("the worker let go of the query while the task ran", where=key) from error
+                raise ExternalError("the worker ended the query while the task ran", where=key) from error
             if isinstance(error, ChannelClosedError) or (accepted and cancel.cancelled):
                 raise QueryCancelledError("the task was cancelled", where=key) from None
             found = _named(classify(error, key))

@@ -75,7 +75,7 @@ class InProcessChannel:
     ) -> Lease:
         del patience, on_late
         self._check_open()
-        lost = ExternalError(f"worker {self._address} let go of the query")
+        lost = ExternalError(f"worker {self._address} ended the query")
         self._host.hold(query, secret, lambda: on_lost(lost))
         return _Lease(self._host, query)
 

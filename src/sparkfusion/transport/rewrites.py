@@ -43,7 +43,7 @@ class NamedRewrite:
             words = f"{type(error).__name__}: {first_words(error)}"
             raise type(classify(error))(f"plan rewrite {self.name!r} failed: {words}") from error
         if not isinstance(changed, bytes):
-            raise UserError(f"plan rewrite {self.name!r} gave a {type(changed).__name__} instead of a plan's bytes")
+            raise UserError(f"plan rewrite {self.name!r} returned a {type(changed).__name__} instead of plan bytes")
         try:
             decode(changed)
         except WireFormatError as error:

@@ -41,8 +41,8 @@ def transport_of(address: str) -> Transport:
             made: Transport = getattr(import_module(module), name)()
         except ImportError as missing:
             raise UserError(
-                f"{scheme}:// needs {missing.name or 'a package'}, which is not installed here",
-                hint="pip install pyarrow brings Arrow Flight; some builds of it leave that out",
+                f"{scheme}:// needs {missing.name or 'a package'}, which is not installed",
+                hint="pip install pyarrow; some builds of pyarrow do not contain Arrow Flight",
             ) from missing
         return made
     found = list(entry_points(group=TRANSPORTS, name=scheme))

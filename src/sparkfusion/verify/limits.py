@@ -102,7 +102,7 @@ def compare_limited(choice: LimitChoice, answer: pa.Table, expected_rows: int, o
     outside = match_rows(choice.may, rest, options)
     differences = found.missing_differences(choice.must, options.max_differences)
     differences += outside.extra_differences(rest, options.max_differences)
-    note = f"{rest.num_rows} rows were taken from {choice.may.num_rows} that are tied at the border of the LIMIT"
+    note = f"{rest.num_rows} rows were taken from {choice.may.num_rows} with equal sort keys at the LIMIT"
     return Comparison(
         tuple(differences),
         found.missing_count,

@@ -53,8 +53,8 @@ def _rewritten(unit: FileUnit, feed: FeedInput, directory: Path, cancel: CancelT
             yield from _with_values(spool.chunk(), values)
     except (pa.ArrowException, OSError) as error:
         raise UserError(
-            f"the feed of table {feed.table!r}: {unit.path!r} is no Arrow file: {first_words(error)}",
-            hint="it has neither the file format nor the stream format; is it damaged?",
+            f"the feed of table {feed.table!r}: {unit.path!r} is not an Arrow file: {first_words(error)}",
+            hint="it is in neither the file format nor the stream format; it may be damaged",
         ) from error
 
 

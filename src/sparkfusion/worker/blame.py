@@ -32,4 +32,4 @@ def name_files(error: SparkfusionError, plan: bytes) -> None:
     unnamed = [path for path in paths if path.rsplit("/", 1)[-1] not in error.message]
     if unnamed:
         more = f" and {len(unnamed) - _SHOWN_FILES} more" if len(unnamed) > _SHOWN_FILES else ""
-        error.hint = f"the task reads {', '.join(unnamed[:_SHOWN_FILES])}{more}: is one damaged, or was it replaced?"
+        error.hint = f"the task reads {', '.join(unnamed[:_SHOWN_FILES])}{more}: one of them may be damaged or replaced"

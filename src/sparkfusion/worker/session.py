@@ -56,7 +56,7 @@ def _add_functions(context: SessionContext, options: Mapping[str, str]) -> None:
     try:
         register_spark_functions(context, names.split(",") if names else ())
     except KeyError as error:
-        raise UserError(f"the task calls functions of Spark's that are not known here: {error.args[0]}") from None
+        raise UserError(f"the task calls Spark functions that are not known here: {error.args[0]}") from None
 
 
 def list_files_anew(context: SessionContext) -> None:

@@ -142,7 +142,7 @@ def _parts(made: Any) -> Iterator[pa.RecordBatch]:
         for part in made:
             yield from _parts(part)
     else:
-        raise UserError(f"it gave a {type(made).__qualname__}, not record batches")
+        raise UserError(f"it returned a {type(made).__qualname__}, not record batches")
 
 
 async def _next(rows: AsyncIterator[Any]) -> Any:
@@ -158,7 +158,7 @@ def conformed(batch: pa.RecordBatch, context: ReaderContext) -> pa.RecordBatch:
         index = batch.schema.get_field_index(wanted.name)
         if index < 0:
             if wanted.name in context.projection:
-                raise UserError(f"the rows have no column {wanted.name!r}, which the query needs")
+                raise UserError(f"the rows have no column {wanted.name!r}, which the query uses")
             columns.append(pa.nulls(batch.num_rows, wanted.type))
             continue
         column = batch.column(index)

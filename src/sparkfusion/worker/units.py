@@ -78,7 +78,7 @@ def file_chunks(units: Iterable[WorkUnit], feed: FeedInput) -> Iterator[Chunk]:
     stores: dict[str, list[UnitFile]] = {}
     for unit in units:
         if not isinstance(unit, FileUnit):
-            raise UserError(f"the feed of table {feed.table!r} gave a unit that is no file")
+            raise UserError(f"the feed of table {feed.table!r} returned a unit that is not a file")
         store, file = _located(unit, feed)
         stores.setdefault(store, []).append(file)
     yield from stores.items()

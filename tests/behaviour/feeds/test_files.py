@@ -374,7 +374,7 @@ def test_a_range_behind_the_end_is_the_users_error(session: Session, tmp_path: P
     (path,) = write_files(tmp_path, files=1)
     far = FileUnit(str(path), range=(0, path.stat().st_size + 1))
     session.register_feed("f", Scripted([far]), schema=SCHEMA, format="parquet")
-    with pytest.raises(UserError, match="ends behind the file") as raised:
+    with pytest.raises(UserError, match="ends after the end of the file") as raised:
         session.sql("select unit from f").collect()
     assert "'f'" in str(raised.value)
     assert str(path) in str(raised.value)

@@ -211,10 +211,10 @@ def test_what_a_reader_may_give(session: Session, kind: str) -> None:
 
 
 WRONG_ROWS: dict[str, tuple[Callable[[WorkUnit, ReaderContext], Any], str]] = {
-    "a text": (lambda unit, context: "rows", "it gave a str, not record batches"),
-    "a dict": (lambda unit, context: {"v": [1]}, "it gave a dict, not record batches"),
-    "a number in a list": (lambda unit, context: [1], "it gave a int, not record batches"),
-    "no column": (lambda unit, context: batch_of(1).select(["unit", "k"]), "no column 'v', which the query needs"),
+    "a text": (lambda unit, context: "rows", "it returned a str, not record batches"),
+    "a dict": (lambda unit, context: {"v": [1]}, "it returned a dict, not record batches"),
+    "a number in a list": (lambda unit, context: [1], "it returned a int, not record batches"),
+    "no column": (lambda unit, context: batch_of(1).select(["unit", "k"]), "no column 'v', which the query uses"),
     "another type": (
         lambda unit, context: pa.table({"unit": [1], "v": ["x"]}),
         "column 'v' is string, not int64",

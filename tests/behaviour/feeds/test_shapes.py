@@ -280,5 +280,5 @@ def test_what_cannot_be_distributed_is_refused_by_name(connect: Connect, setting
     feed_numbers(session, "f", range(3))
     with pytest.raises(UserError, match=r"feed f\b.*cannot be distributed") as caught:
         session.sql(query).collect()
-    remedy = "SET sparkfusion.enabled = true" if settings else "write the rows it needs to Parquet"
+    remedy = "SET sparkfusion.enabled = true" if settings else "write the rows that the query needs to Parquet"
     assert remedy in (caught.value.hint or "")

@@ -172,7 +172,7 @@ def test_string_views_hash_unlike_strings(connected: Connected) -> None:
 
 def test_the_cut_refuses_mixed_key_types(mixed_keys: tuple[Session, str]) -> None:
     session, sql = mixed_keys
-    assert_single_node(session.sql(sql), "hash different key types: ['string'] and ['string_view']")
+    assert_single_node(session.sql(sql), "have different key types: ['string'] and ['string_view']")
 
 
 def test_mixed_key_types_without_handling_miss_each_other(

@@ -48,7 +48,7 @@ PACKED = {"file_compression_type": "gzip"}
 def test_lost_csv_options_by_any_name(connected: Connected, text_files: Path, registered: str, read: str) -> None:
     session = connected()
     session.register_csv(registered, str(text_files / "packed"), **PACKED)
-    assert_single_node(session.sql(f"select * from {read}"), "does not survive the wire format")
+    assert_single_node(session.sql(f"select * from {read}"), "is lost when the plan is encoded")
 
 
 @pytest.mark.parametrize(
@@ -72,22 +72,22 @@ def test_lost_csv_options_in_an_options_object(
 def test_lost_csv_options_given_by_position(connected: Connected, text_files: Path) -> None:
     session = connected()
     session.register_csv("packed", str(text_files / "packed"), None, True, ",", 1000, ".csv", "gzip")
-    assert_single_node(session.sql("select * from packed"), "does not survive the wire format")
+    assert_single_node(session.sql("select * from packed"), "is lost when the plan is encoded")
 
 
 def test_compressed_files_are_seen_by_their_name(connected: Connected, text_files: Path) -> None:
     frame = connected().read_csv(str(text_files / "gz"), file_extension=".csv.gz", **PACKED)
-    assert_single_node(frame, "does not survive the wire format")
+    assert_single_node(frame, "is lost when the plan is encoded")
 
 
 def test_lost_options_of_unnamed_csv(connected: Connected, text_files: Path) -> None:
     frame = connected().read_csv(str(text_files / "packed"), **PACKED)
-    assert_single_node(frame, "does not survive the wire format")
+    assert_single_node(frame, "is lost when the plan is encoded")
 
 
 def test_lost_options_of_unnamed_json(connected: Connected, text_files: Path) -> None:
     frame = connected().read_json(str(text_files / "json_packed"), **PACKED)
-    assert_single_node(frame, "does not survive the wire format")
+    assert_single_node(frame, "is lost when the plan is encoded")
 
 
 def test_lost_json_options(connected: Connected, text_files: Path) -> None:
@@ -120,14 +120,14 @@ def test_lost_options_of_external_tables_by_any_name(
 ) -> None:
     session = connected()
     session.sql(EXTERNAL["plain"].format(name=created, at=f"{text_files / 'array'}/", lost=LOST_OPTION))
-    assert_single_node(session.sql(f"select * from {read}"), "does not survive the wire format")
+    assert_single_node(session.sql(f"select * from {read}"), "is lost when the plan is encoded")
 
 
 def test_option_names_need_no_quotes(connected: Connected, text_files: Path) -> None:
     session = connected()
     lost = "format.newline_delimited false"
     session.sql(EXTERNAL["plain"].format(name="arrays", at=f"{text_files / 'array'}/", lost=lost))
-    assert_single_node(session.sql("select * from arrays"), "does not survive the wire format")
+    assert_single_node(session.sql("select * from arrays"), "is lost when the plan is encoded")
 
 
 def test_a_dropped_table_takes_its_lost_options_with_it(connected: Connected, text_files: Path) -> None:
@@ -148,7 +148,7 @@ def streams(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-STREAM = "Arrow in the stream format"
+STREAM = "is an Arrow file in the stream format"
 
 
 def test_arrow_streams_run_on_a_single_node(connected: Connected, streams: Path) -> None:

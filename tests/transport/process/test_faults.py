@@ -155,7 +155,7 @@ def test_a_task_that_ends_two_processes_fails_and_others_go_on(home: Home, tmp_p
     calls = Counter(tmp_path / "calls")
     right = expected(home.session)
     home.session.register_udf(odd_udf(lambda: os.kill(os.getpid(), signal.SIGSEGV), calls, times=1000))
-    with pytest.raises(TaskCrashError, match=r"was killed by SIGSEGV.*attempt number 2") as failed:
+    with pytest.raises(TaskCrashError, match=r"was killed by SIGSEGV.*not retried after 2 such attempts") as failed:
         home.session.sql(SUMMED).collect()
     assert failed.value.where is not None
     assert failed.value.hint is not None
@@ -263,7 +263,7 @@ def test_a_reader_that_cannot_be_pickled_is_named() -> None:
 
     with sparkfusion.connect(config={**MANY_TASKS, "sparkfusion.task_processes": True}) as session:
         session.register_feed("pages", Page(), schema=PAGE, reader=read)
-        with pytest.raises(UserError, match=r"reader of table 'pages' cannot travel to processes.*task_processes"):
+        with pytest.raises(UserError, match=r"reader of table 'pages' cannot be sent to processes.*task_processes"):
             session.sql("select sum(v) from pages").collect()
 
 

@@ -333,7 +333,7 @@ def test_a_directory_that_cannot_be_listed_is_named(tmp_path: Path, monkeypatch:
 def test_arguments_are_checked(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no order 'size'"):
         Files(tmp_path, order="size")  # type: ignore[arg-type]
-    with pytest.raises(UserError, match="no directory order 'up'"):
+    with pytest.raises(UserError, match="unknown directory order 'up'"):
         Files(tmp_path, directory_order="up")  # type: ignore[arg-type]
     with pytest.raises(UserError, match="no paths"):
         Files([])
@@ -344,7 +344,7 @@ def test_a_file_system_of_arrow(session: Session, tmp_path: Path) -> None:
     inner = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
     session.register_feed("t", Files("data", filesystem=inner))
     assert session.sql("select x, v from t").to_pylist() == [{"x": 1, "v": 1}]
-    with pytest.raises(UserError, match="needs a URL"):
+    with pytest.raises(UserError, match="has no URL"):
         Files("data", filesystem=fs._MockFileSystem())
 
 

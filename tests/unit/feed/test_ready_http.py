@@ -177,7 +177,7 @@ def test_pages_in_a_circle_and_at_other_hosts_are_refused(session: Session, api:
         list(provider.feed(None, context()))
     assert "hush" not in str(caught.value)
     api.answer = lambda path, parameters, headers: (200, {"rows": rows(0), "next": "http://evil.example/x"}, {})
-    with pytest.raises(UserError, match=r"another host, evil\.example:80"):
+    with pytest.raises(UserError, match=r"another host: evil\.example:80"):
         list(provider.feed(None, context()))
     api.answer = lambda path, parameters, headers: (200, {"rows": rows(0), "next": "file:///etc/passwd"}, {})
     with pytest.raises(UserError, match="another host"):
@@ -323,7 +323,7 @@ def test_what_was_asked_often_enough_is_not_asked_by_further_attempts(
 @pytest.mark.parametrize(
     ("body", "rows", "words"),
     [
-        (b"<html>", None, "did not answer with JSON"),
+        (b"<html>", None, "did not return JSON"),
         ({"items": []}, None, r"is not a list: it has the keys 'items'"),
         ({"items": []}, "data", "has no list at 'data'"),
         ([1, 2], None, "no JSON objects: one is a int"),
@@ -348,12 +348,12 @@ def test_only_the_columns_that_a_query_needs_have_to_be_right(session: Session, 
 
 @pytest.mark.parametrize("url", ["ftp://a.example/x", "items", "http://"])
 def test_other_urls_are_refused(url: str) -> None:
-    with pytest.raises(UserError, match="is no http URL"):
+    with pytest.raises(UserError, match="is not an http URL"):
         HttpPages(url, schema=SCHEMA)
 
 
 def test_passwords_belong_into_headers() -> None:
-    with pytest.raises(UserError, match="names a user") as caught:
+    with pytest.raises(UserError, match="contains a user name") as caught:
         HttpPages("https://me:hush@a.example/x", schema=SCHEMA)
     assert "hush" not in str(caught.value)
 

@@ -57,13 +57,13 @@ def test_what_can_be_read_again(session: Session, items: Any, found: list[int]) 
 def test_an_iterator_is_read_by_one_query(session: Session, make: Any) -> None:
     session.register_feed("t", Items(make(), ten_times, schema=SCHEMA))
     assert values(session) == [10, 20]
-    with pytest.raises(UserError, match=r"feed of table 't' failed: .*an iterator, which has been read already"):
+    with pytest.raises(UserError, match=r"feed of table 't' failed: .*an iterator, which can be read only once"):
         values(session)
 
 
 def test_a_query_that_reads_an_iterator_twice_fails(session: Session) -> None:
     session.register_feed("t", Items(iter([1, 2]), ten_times, schema=SCHEMA))
-    with pytest.raises(UserError, match="an iterator, which has been read already"):
+    with pytest.raises(UserError, match="an iterator, which can be read only once"):
         session.sql("select a.v from t a join t b on a.v = b.v").collect()
 
 

@@ -160,7 +160,7 @@ def _put(s3: FakeS3, path: str, rows: int) -> None:
 
 def test_what_has_no_row_groups_is_refused(session: Session, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("v\n1\n")
-    with pytest.raises(UserError, match="no feed of Parquet files"):
+    with pytest.raises(UserError, match="not a feed of Parquet files"):
         RowGroups(Files(tmp_path))
     with pytest.raises(UserError, match="target_bytes is 0"):
         RowGroups(tmp_path, target_bytes=0)

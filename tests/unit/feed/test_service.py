@@ -94,8 +94,8 @@ def test_rows_are_delivered_whole(served: Served) -> None:
 
 
 def test_a_reader_that_has_gone_ends_the_task(served: Served) -> None:
-    served.failure = QueryCancelledError("the reader closed the query")
-    with pytest.raises(QueryCancelledError, match="the reader closed"):
+    served.failure = QueryCancelledError("the consumer closed the query")
+    with pytest.raises(QueryCancelledError, match="the consumer closed"):
         units_of(served.address).deliver(0, iter([pa.record_batch({"v": pa.array([1], pa.int64())})]))
 
 

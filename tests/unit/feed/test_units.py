@@ -118,11 +118,11 @@ def test_a_relative_path_is_one_of_the_coordinator(tmp_path: Path, monkeypatch: 
         (lambda: FileUnit("x", 9, range=(-1, 3)), "start first"),
         (lambda: FileUnit("x", 9, range=(1,)), "start first"),  # type: ignore[arg-type]
         (lambda: FileUnit("x", 9, range=7), "start first"),  # type: ignore[arg-type]
-        (lambda: FileUnit("x", 9, range=(0, 10)), "ends behind the file, which has 9 bytes"),
+        (lambda: FileUnit("x", 9, range=(0, 10)), "ends after the end of the file, which has 9 bytes"),
         (lambda: FileUnit(""), "path"),
         (lambda: FileUnit("a\nb"), "control character"),
         (lambda: FileUnit("a\x7fb"), "control character"),
-        (lambda: FileUnit("a\udcff"), "no UTF-8"),
+        (lambda: FileUnit("a\udcff"), "not valid UTF-8"),
         (lambda: FileUnit("x", weight=math.inf), "weight"),
         (lambda: WorkUnit(1, weight=math.nan), "weight"),
     ],

@@ -55,7 +55,7 @@ class Described:
 def test_functions_of_extensions_are_refused() -> None:
     """Under whatever name: a task would find none, or DataFusion's own."""
     plan = Described('ScalarFunction { func: ScalarUDF { inner: ForeignScalarUDF { name: "abs", aliases: [] } } }')
-    with pytest.raises(NotDistributableError, match="'abs' is compiled code of an extension"):
+    with pytest.raises(NotDistributableError, match="'abs' comes from a compiled extension"):
         spark_functions(cast(DataFrame, plan))
 
 

@@ -128,7 +128,7 @@ def test_a_function_that_cannot_travel() -> None:
             return make()
 
     stores.add(SessionContext(), "s3://", locked, "bucket")
-    with pytest.raises(UserError, match=r"the object store of 's3://' cannot travel: .*lock"):
+    with pytest.raises(UserError, match=r"the object store of 's3://' cannot be pickled: .*lock"):
         stores.recipe([])
 
 

@@ -206,7 +206,7 @@ def test_other_rows_under_a_limit_pass() -> None:
     result = verify_query(session(distributed=giving({"x": [3.0]})), "select x from t limit 1")
     assert result.outcome is Outcome.PASSED
     assert result.comparison is not None
-    assert "tied at the border of the LIMIT" in result.comparison.notes[0]
+    assert "with equal sort keys at the LIMIT" in result.comparison.notes[0]
 
 
 def test_a_failure_writes_a_reproducer(tmp_path: Path) -> None:

@@ -93,4 +93,4 @@ def test_other_tied_rows_of_a_limit_are_right(session: Session, monkeypatch: pyt
     result = verify_query(session, sql)
     assert result.outcome is Outcome.PASSED, result.describe()
     assert result.comparison is not None
-    assert "tied at the border" in result.comparison.notes[0]
+    assert "equal sort keys at the LIMIT" in result.comparison.notes[0]

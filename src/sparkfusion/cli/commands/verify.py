@@ -188,10 +188,10 @@ def _verdict(report: Report, require_distributed: bool) -> tuple[int, str | None
     if report.total == 0:
         return NOT_COMPARED, "there was no query, so nothing was verified"
     if report.not_compared:
-        return NOT_COMPARED, f"not compared with anything: {report.not_compared} of {report.total} queries"
+        return NOT_COMPARED, f"could not be compared: {report.not_compared} of {report.total} queries"
     if report.really_distributed == 0:
         return NOT_DISTRIBUTED, "no query was distributed, so nothing was verified"
     if alone:
-        words = f"not distributed, so nothing is proved of them: {alone} of {report.total} queries"
+        words = f"not distributed, so their check proves nothing: {alone} of {report.total} queries"
         return NOT_DISTRIBUTED if require_distributed else 0, words
     return 0, None

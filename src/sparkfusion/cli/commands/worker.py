@@ -149,7 +149,7 @@ def _tls(certificate: str | None, key: str | None, ca: str | None, peer_ca: str 
 def _directory(root: str) -> Path:
     path = Path(root).resolve()
     if not path.is_dir():
-        raise UserError(f"--allow-root {root!r} is no directory")
+        raise UserError(f"--allow-root {root!r} is not a directory")
     return path
 
 

@@ -63,7 +63,7 @@ class Files(WorkUnitFeedProvider):
         filesystem: fs.FileSystem | None = None,
     ) -> None:
         if directory_order not in (None, "ascending", "descending"):
-            raise UserError(f"no directory order {directory_order!r}", hint="ascending or descending")
+            raise UserError(f"unknown directory order {directory_order!r}", hint="ascending or descending")
         several = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
         self._places = [_place(path, filesystem) for path in several]
         if not self._places:

@@ -42,7 +42,7 @@ def ending_of(name: str) -> tuple[str, str | None]:
 
 
 def refuse_compressed(path: str) -> None:
-    """DataFusion scans plain files: how one is compressed does not survive the way to the workers."""
+    """A feed of files cannot be compressed: encoded plans do not say how files are compressed."""
     if _uncompressed(path.lower()) != path.lower():
         raise UserError(
             f"{path!r} is compressed as a whole, which a feed of files cannot scan",

@@ -66,7 +66,7 @@ class HttpClient:
                 with error:
                     pause, last = self._pause_after(error, url, attempt), _refused(error, url)
             except http.client.InvalidURL as error:
-                raise UserError(f"{shown_url(url)} is no http URL: {without_secrets(str(error), url)}") from None
+                raise UserError(f"{shown_url(url)} is not an http URL: {without_secrets(str(error), url)}") from None
             except (OSError, http.client.HTTPException) as error:
                 pause, last = _pause(attempt), _lost(error, url)
                 if _is_nobody_there(error):
@@ -81,7 +81,7 @@ class HttpClient:
 
     def _try(self, url: str, headers: Mapping[str, str]) -> Page:
         if urlsplit(url).scheme not in ("http", "https"):
-            raise UserError(f"{shown_url(url)} is no http URL")
+            raise UserError(f"{shown_url(url)} is not an http URL")
         request = urllib.request.Request(url, headers={"Accept": "application/json", **self.headers, **headers})
         with urllib.request.build_opener(_CarefulRedirects).open(request, timeout=self.timeout) as response:
             return Page(response.read(), response.headers)

@@ -81,9 +81,11 @@ class HttpPages(WorkUnitFeedProvider):
         for name, value in (params or {}).items():
             self._url = with_parameter(self._url, name, str(value))
         if urlsplit(self._url).scheme not in ("http", "https") or not urlsplit(self._url).hostname:
-            raise UserError(f"{shown_url(self._url)!r} is no http URL")
+            raise UserError(f"{shown_url(self._url)!r} is not an http URL")
         if urlsplit(self._url).username is not None:
-            raise UserError(f"{shown_url(self._url)!r} names a user: put that into headers={{'Authorization': …}}")
+            raise UserError(
+                f"{shown_url(self._url)!r} contains a user name: put it into headers={{'Authorization': …}}"
+            )
         if retries < 0 or timeout <= 0:
             raise UserError(f"retries={retries!r} must be a number from 0, timeout={timeout!r} more than 0")
         self._rows = rows
@@ -120,7 +122,7 @@ class HttpPages(WorkUnitFeedProvider):
         url, seen = self._url, set[str]()
         while not context.stopped:
             if url in seen:
-                raise UserError(f"the pages of {shown_url(self._url)} lead in a circle, to {shown_url(url)}")
+                raise UserError(f"the pages of {shown_url(self._url)} lead in a circle back to {shown_url(url)}")
             seen.add(url)
             page = self._fetch(url, context)
             yield WorkUnit(page.body)
@@ -134,7 +136,7 @@ class HttpPages(WorkUnitFeedProvider):
             return with_parameter(self._url, next.parameter, found)
         made = urljoin(url, found)
         if origin(made) != origin(self._url):
-            raise UserError(f"the pages of {shown_url(self._url)} lead to another host, {origin(made)[1]}")
+            raise UserError(f"the pages of {shown_url(self._url)} lead to another host: {origin(made)[1]}")
         return made
 
     def _page_url(self, next: Numbered, index: int) -> str:

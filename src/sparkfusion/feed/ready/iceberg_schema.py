@@ -18,7 +18,7 @@ def check_readable_by_name(table: Table, schema: Schema, name: str) -> None:
     only added or dropped for good."""
     known = sorted(each.schema_id for each in table.metadata.schemas)
     if known != list(range(known[-1] + 1)):
-        raise _refusal(name, "its old schemas are forgotten, so columns may have been renamed")
+        raise _refusal(name, "its old schemas are not known, so columns may have been renamed")
     now = _columns(schema)
     ids = {id: path for path, (id, _) in now.items()}
     for old in table.metadata.schemas:
@@ -31,7 +31,7 @@ def check_readable_by_name(table: Table, schema: Schema, name: str) -> None:
                 raise _refusal(name, f"column {path!r} was {type} and is {now[path][1]}")
     for path, field_id in ((path, id) for path, (id, _) in now.items()):
         if schema.find_field(field_id).initial_default is not None:
-            raise _refusal(name, f"column {path!r} has a default for rows that are older than it")
+            raise _refusal(name, f"column {path!r} has a default value for rows that were written before it was added")
     if _IMPORTED in table.properties:
         _check_imported(table, name, set(now))
 
@@ -41,11 +41,11 @@ def _check_imported(table: Table, name: str, columns: set[str]) -> None:
     from pyiceberg.transforms import IdentityTransform
 
     if any(isinstance(field.transform, IdentityTransform) for spec in table.specs().values() for field in spec.fields):
-        raise _refusal(name, "it has imported files and partitions, whose values these files may lack")
+        raise _refusal(name, "it has imported files, which may lack the values of partition columns")
     mapping = table.name_mapping()
     for field in mapping if mapping is not None else ():
         if len(field.names) > 1 or not set(field.names) <= columns:
-            raise _refusal(name, f"imported files have {' or '.join(field.names)} for one of its columns")
+            raise _refusal(name, f"imported files have {' or '.join(field.names)} for the same column")
 
 
 def _columns(schema: Schema) -> dict[str, tuple[int, str]]:

@@ -65,7 +65,7 @@ class Items(WorkUnitFeedProvider):
         with self._lock:
             if self._once and self._taken:
                 raise UserError(
-                    "its items are those of an iterator, which has been read already",
+                    "its items come from an iterator, which can be read only once",
                     hint="pass a list, or a function that makes a new iterator for each scan",
                 )
             self._taken = True

@@ -16,7 +16,7 @@ def parse(body: bytes, shown: str) -> Any:
     try:
         return json.loads(body)
     except ValueError as error:
-        raise UserError(f"{shown} did not answer with JSON: {error}") from None
+        raise UserError(f"{shown} did not return JSON: {error}") from None
 
 
 def at_path(value: Any, path: str) -> Any:

@@ -37,9 +37,9 @@ class LineReader:
 
     def __call__(self, unit: WorkUnit, context: ReaderContext) -> Iterator[pa.RecordBatch]:
         if not isinstance(unit, FileUnit):
-            raise UserError("on_error='skip' reads files, and this unit is none")
+            raise UserError("on_error='skip' reads only files, and this unit is not a file")
         if unit.range is not None:
-            raise UserError("on_error='skip' reads whole files, and this unit is a part of one")
+            raise UserError("on_error='skip' reads only whole files, and this unit is a part of a file")
         refuse_compressed(unit.path)
         with open_path(unit.path) as file, open_sieve(self.format) as sieve:
             for block in row_blocks(file, self.format):

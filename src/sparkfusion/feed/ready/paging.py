@@ -101,7 +101,7 @@ def following(next: Linked, document: Any, headers: Message) -> str | None:
     if found is None or found in ("", False):
         return None
     if isinstance(found, bool) or not isinstance(found, str | int):
-        raise UserError(f"what is at {next.path!r} leads to no next page: it is a {type(found).__name__}")
+        raise UserError(f"what is at {next.path!r} is not the link to a next page: it is a {type(found).__name__}")
     return str(found)
 
 

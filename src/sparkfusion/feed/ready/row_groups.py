@@ -59,7 +59,7 @@ class RowGroups(WorkUnitFeedProvider):
             else make(source, directory_order=directory_order, hive=hive, filesystem=filesystem)
         )
         if getattr(made, "format", None) != "parquet":
-            raise UserError(f"{type(made).__qualname__} is no feed of Parquet files, so it has no row groups")
+            raise UserError(f"{type(made).__qualname__} is not a feed of Parquet files")
         self._source = made
         self._open = getattr(made, "open", open_path)
         self._target = target_bytes

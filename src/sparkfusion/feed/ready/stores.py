@@ -105,7 +105,7 @@ class ArrowStore:
 
     def _entry(self, path: str, info: Any) -> Entry:
         if _NOT_IN_URLS.search(path):
-            raise UserError(f"{path!r} cannot be read: a URL with '?' or '#' in a name means something else")
+            raise UserError(f"{path!r} cannot be read: a file name with '?' or '#' is not possible in a URL")
         modified = info.mtime_ns / 1e9 if info.mtime_ns is not None else 0.0
         directory = info.type == fs.FileType.Directory
         return Entry(path, info.base_name, directory, info.size or 0, modified)
@@ -128,7 +128,7 @@ def locate(path: str | os.PathLike[str], filesystem: fs.FileSystem | None = None
     scheme = _SCHEMES.get(filesystem.type_name)
     if scheme is None:
         raise UserError(
-            f"{text!r} in a file system of type {filesystem.type_name!r}: DataFusion needs a URL",
+            f"{text!r} in a file system of type {filesystem.type_name!r} has no URL, which DataFusion needs",
             hint="give the whole URL, with the scheme that its object store is registered for",
         )
     return _remote(f"{scheme}://{text.lstrip('/')}", filesystem)
@@ -164,7 +164,7 @@ def _local_entry(path: str, status: os.stat_result) -> Entry | None:
 def _check_no_loop(link: str) -> None:
     above, target = Path(link).parent.resolve(), Path(link).resolve()
     if target == above or target in above.parents:
-        raise UserError(f"{link!r} is a link to a directory above it: its files would be read again and again")
+        raise UserError(f"{link!r} is a link to a directory above it, so listing it would never end")
 
 
 @contextmanager

@@ -19,6 +19,6 @@ def gather_unsafe_probe_side(root: PlanNode) -> PlanNode:
             continue
         right = body(node).right
         if order_needed and may_be_ordered(right):
-            raise NotDistributableError("a join that emits its build side keeps the order of its sorted probe side")
+            raise NotDistributableError("the query needs the sort order of a join's probe side, which tasks would lose")
         right.CopyFrom(coalesce(right))
     return root

@@ -22,7 +22,7 @@ def partition_unsafe_build_side(root: PlanNode) -> PlanNode:
         if partitions == 1:
             continue
         if order_needed and may_be_ordered(node.hash_join.right):
-            raise NotDistributableError("a join that emits its build side keeps the order of its sorted probe side")
+            raise NotDistributableError("the query needs the sort order of a join's probe side, which tasks would lose")
         _make_partitioned(node.hash_join, partitions)
     return root
 

@@ -36,7 +36,7 @@ def _column(array: pa.Array, field: pa.Field) -> pa.Array:
     try:
         return _no_nulls_excluded(_cast(array, field.type), field)
     except pa.ArrowException as error:
-        message = f"column {field.name!r} of the answer has a value that does not fit Spark's types: {error}"
+        message = f"column {field.name!r} of the result has a value that does not fit Spark's types: {error}"
         raise UserError(message, hint="cast the column in the query") from error
 
 
@@ -45,7 +45,7 @@ def _no_nulls_excluded(array: pa.Array, field: pa.Field, parent: pa.Array | None
     if not field.nullable and array.null_count:
         hidden = parent.is_null() if parent is not None else pa.scalar(False)
         if pc.any(pc.and_not(array.is_null(), hidden)).as_py():
-            raise InternalError(f"{field.name!r} of the answer has a null, which the answer's schema excludes")
+            raise InternalError(f"{field.name!r} of the result has a null, which the answer's schema excludes")
     return array
 
 

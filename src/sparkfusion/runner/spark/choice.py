@@ -42,11 +42,12 @@ def choose_store(settings: Settings, spark: SparkContext) -> StoreChoice:
         )
     if wanted == "local" and is_url(directory):
         raise UserError(
-            f"a local store has no use for the URL {shown(directory)}", hint="set sparkfusion.store to shared"
+            f"sparkfusion.store is local, but sparkfusion.store_dir is the URL {shown(directory)}",
+            hint="set sparkfusion.store to shared",
         )
     if wanted == "shared" and not directory:
         raise UserError(
-            "sparkfusion.store is shared, but there is no place to share",
+            "sparkfusion.store is shared, but sparkfusion.store_dir is not set",
             hint="set sparkfusion.store_dir to a directory or URL that driver and executors reach",
         )
     if wanted == "spark":

@@ -127,7 +127,7 @@ def _refusal(spark: SparkContext, here: Answer, found: Mapping[str, list[Misfit]
         hosts.setdefault(shown, []).append(host)
     parts = [f"{shown} on {_some(names)}" for shown, names in hosts.items()]
     packages = {each.package for wrong in found.values() for each in wrong if not _is_lack_of_us(each)}
-    return UserError(f"executors do not fit the driver: {'; '.join(parts)}", hint=_remedy(spark, here, packages))
+    return UserError(f"executors and driver do not match: {'; '.join(parts)}", hint=_remedy(spark, here, packages))
 
 
 def _some(hosts: list[str]) -> str:

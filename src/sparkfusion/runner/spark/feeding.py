@@ -44,7 +44,7 @@ class FeedHost:
                     whole.add(frame)
                 delivery.deliver(task, offset, whole.frames())
             except ChannelClosedError:
-                raise QueryCancelledError("the reader closed the query") from None
+                raise QueryCancelledError("the consumer closed the query") from None
             finally:
                 whole.clear()
 

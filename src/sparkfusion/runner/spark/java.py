@@ -38,7 +38,7 @@ def _check_home(home: str) -> None:
     if not os.access(Path(home) / "bin" / "java", os.X_OK):
         raise UserError(
             f"JAVA_HOME is {home!r}, which has no bin/java",
-            hint=f"set it to the home of a Java {OLDEST} or later, or unset it: then one is looked for",
+            hint=f"set it to the home of a Java {OLDEST} or later, or unset it to use another Java",
         )
 
 
@@ -62,7 +62,7 @@ def bundled_java(temporary: Path) -> str:
     except ImportError:
         raise UserError(
             f"Spark needs Java {OLDEST} or later, and none was found",
-            hint="pip install 'sparkfusion[spark]' brings one; or set JAVA_HOME",
+            hint="pip install 'sparkfusion[spark]' installs one; or set JAVA_HOME",
         ) from None
     home = OwnedDirectory("java", temporary)
     _homes.append(home)  # kept until this process ends: the JVM runs from it

@@ -258,7 +258,7 @@ class SparkJob(DrivenJob):
                 self._pass_on(report)
             self._driver.succeeded(report)
         except ChannelClosedError:
-            self._driver.failed(task.key, QueryCancelledError("the reader closed the query"), final=True)
+            self._driver.failed(task.key, QueryCancelledError("the consumer closed the query"), final=True)
         except Exception as error:
             self._driver.failed(task.key, classify(error, task.key), final=streamed)
 

@@ -49,7 +49,7 @@ def check_reach(spark: SparkContext, url: str) -> None:
         for visit in _send(spark, functools.partial(visit_place, place, token)):
             problem = visit.problem
             if not problem and not _is_there(place, visit.left):
-                problem = "the driver does not see what was written there"
+                problem = "the driver does not see files written there"
             if problem:
                 raise _unreached(url, visit.host, problem)
     _reached.setdefault(spark, set()).add(url)

@@ -58,7 +58,7 @@ class SparkTables:
             raise UserError("the DataFrame belongs to another Spark application")
         if frame.isStreaming:
             raise UserError(
-                "a streaming DataFrame has no end, so no query over it has", hint="register a batch DataFrame"
+                "a streaming DataFrame cannot be registered, because it never ends", hint="register a batch DataFrame"
             )
         parts = max(_FEWEST_PARTS, 4 * self._session.sparkContext.defaultParallelism)
         table = HostTable(next(self._numbers), self._schema_of(frame), _size_guess(frame), parts)
@@ -102,7 +102,7 @@ class SparkTables:
         frame, table = self._frames[read.table]
         if self._schema_of(frame) != table.schema:
             raise UserError(
-                "a setting of the Spark session changed how a registered DataFrame comes as Arrow",
+                "a setting of the Spark session changed the Arrow types of a registered DataFrame",
                 hint=f"set {_TIME_ZONE} and {_LARGE_TYPES} back, or register the DataFrame again",
             )
         placed = _narrowed(_placed(frame), read)

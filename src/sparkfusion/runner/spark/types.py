@@ -245,7 +245,7 @@ def _refuse_duplicates(names: list[str], path: Path, hint: str) -> None:
 def _no_arrow(kind: spark.DataType, path: Path) -> UserError:
     name = kind.simpleString()
     cast = next((hint for start, hint in _SPARK_HINTS.items() if name.startswith(start)), "cast(… as string)")
-    message = f"column {'.'.join(path)!r} of the DataFrame has type {name}, which DataFusion has no counterpart of"
+    message = f"column {'.'.join(path)!r} of the DataFrame has type {name}, which DataFusion does not support"
     return UserError(message, hint=f"drop the column, or convert it in Spark first: {cast}")
 
 
@@ -256,4 +256,6 @@ def _no_spark(kind: pa.DataType, path: Path) -> UserError:
         hint = "cast(… as varchar), or extract(epoch from …) for its seconds"
     else:
         hint = "leave it out, or convert it in the query"
-    return UserError(f"column {'.'.join(path)!r} of the answer has type {kind}, which Spark cannot take", hint=hint)
+    return UserError(
+        f"column {'.'.join(path)!r} of the result has type {kind}, which Spark does not support", hint=hint
+    )

@@ -20,16 +20,16 @@ def flight_error(error: BaseException, address: str) -> SparkfusionError:
     if isinstance(error, flight.FlightUnauthenticatedError | flight.FlightUnauthorizedError):
         return RefusedError(
             f"worker {address} refused the token",
-            hint="give it with ?token=… in the address or as SPARKFUSION_TOKEN; the worker printed or was given it",
+            hint="add the worker's token to the address as ?token=…, or set SPARKFUSION_TOKEN",
         )
     if "Ssl handshake" in text or "certificate" in text.lower():
         return UserError(
-            f"worker {address} and this process do not trust each other: {text}",
+            f"worker {address} and this process cannot establish TLS: {text}",
             hint="flight+tls:// needs ?ca=… of the worker's certificate, and ?cert=…&key=… where it asks for ours; "
             "a worker needs --tls-ca or --tls-peer-ca to read from others",
         )
     if isinstance(error, StopIteration):
-        return ExternalError(f"worker {address} ended a call without an answer")
+        return ExternalError(f"worker {address} closed a call without an answer")
     if "Connection refused" in text or "errors resolving" in text:
         what = "nobody listens there" if "refused" in text else "there is no host of that name"
         return ExternalError(

@@ -89,7 +89,7 @@ class FlightChannel:
         except Exception as error:
             found = flight_error(error, self._address)
             if isinstance(found, RefusedError) and not self._token:
-                found.message = f"worker {self._address} asks for a token, and none was given"
+                found.message = f"worker {self._address} requires a token, and none was given"
             raise found from error
         if kind == "error":
             raise error_of(fields)
@@ -195,7 +195,7 @@ def _client(address: str, access: Access) -> flight.FlightClient:
     except ValueError:
         host = port = None
     if not host or not port:
-        raise UserError(f"{address!r} is no address of a worker", hint="it looks like flight://host:port")
+        raise UserError(f"{address!r} is not the address of a worker", hint="it looks like flight://host:port")
     secure = parts.scheme == _TLS
     host = f"[{host}]" if ":" in host else host
     options = {

@@ -117,7 +117,7 @@ class FlightLease:
                 self._heard = time.monotonic()
                 self._held.set()
         except StopIteration:
-            self._fail(ExternalError(f"worker {self._address} let go of the query"))
+            self._fail(ExternalError(f"worker {self._address} ended the query"))
         except SparkfusionError as error:
             self._fail(error)
         except Exception as error:

@@ -69,7 +69,7 @@ class FlightWorker(flight.FlightServerBase):  # type: ignore[misc]
             if descriptor.command == FRAMES:
                 self._frames(reader, writer, passed.secret)
             elif serve is None or not passed.trusted:
-                raise flight.FlightUnauthorizedError("there is no such call, or not for you")
+                raise flight.FlightUnauthorizedError("there is no such call, or you are not allowed to make it")
             else:
                 serve(reader, writer)
         except flight.FlightError:
@@ -158,7 +158,7 @@ class _Door(flight.ServerMiddlewareFactory):  # type: ignore[misc]
             return _Passed(secret, trusted=True)
         if info.method == flight.FlightMethod.DO_EXCHANGE and secret and self._host.opens(secret):
             return _Passed(secret, trusted=False)
-        raise flight.FlightUnauthenticatedError("this worker asks for a token")
+        raise flight.FlightUnauthenticatedError("this worker requires a token")
 
 
 class _Passed(flight.ServerMiddleware):  # type: ignore[misc]

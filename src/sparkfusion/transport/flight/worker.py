@@ -77,8 +77,8 @@ class RunningWorker:
 def _check(listen: Listen) -> None:
     if listen.tls is None and not listen.insecure and not is_loopback(listen.host):
         raise UserError(
-            f"a worker on {listen.host} can be reached from other machines, and would talk to them in the clear",
-            hint="give --tls-cert and --tls-key; or --insecure, if the network itself is safe",
+            f"a worker on {listen.host} can be reached from other machines, and without TLS others can read everything",
+            hint="give --tls-cert and --tls-key; or --insecure, if you trust the network",
         )
 
 
@@ -89,7 +89,7 @@ def _try_out(listen: Listen) -> None:
             ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(listen.tls.certificate, listen.tls.key)
         except (OSError, ValueError) as error:
             shown = f"{listen.tls.certificate!r} and {listen.tls.key!r}"
-            raise UserError(f"{shown} are no certificate and its key: {first_words(error)}") from error
+            raise UserError(f"{shown} are not a certificate and its key: {first_words(error)}") from error
     place = f"{listen.host}:{listen.port}"
     try:
         ((family, kind, protocol, _, address), *_) = socket.getaddrinfo(

@@ -43,7 +43,7 @@ def test_a_local_store_cannot_serve_a_cluster() -> None:
 
 
 def test_a_shared_store_needs_a_place() -> None:
-    with pytest.raises(UserError, match="there is no place to share"):
+    with pytest.raises(UserError, match="store_dir is not set"):
         chosen(CLUSTER, "shared")
 
 
