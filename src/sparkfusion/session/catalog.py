@@ -167,15 +167,15 @@ class CatalogMethods:
     deregister_udwf = _pass_on("deregister_udwf")
 
     def register_spark(self, name: str, source: Any, *, rows: int | None = None, bytes: int | None = None) -> None:
-        """Make a Spark DataFrame, or the table or view of that name, a table of this session, which runs on Spark.
+        """Register a Spark DataFrame, or a Spark table or view by its name, as a table. The session must run on Spark.
 
-        Its partitions go to the tasks as Arrow, on the executors. Spark computes it anew for each query that reads it,
-        only the columns that the query needs. Spark also applies those of the query's filters and limits that mean the
-        same to it; `explain` shows them.
+        Executors pass its partitions to the tasks as Arrow batches. Spark computes it again for each query that reads
+        it, and only the columns that the query needs. Spark also applies those of the query's filters and limits that
+        mean the same there; `explain` shows them.
 
         Args:
-            rows: about how many it has, if you know better than Spark's optimizer. `bytes`: about how large it is. A
-                small table goes whole to every task of a join.
+            rows: about how many rows it has, if you know better than Spark's optimizer. `bytes`: about how large it is.
+                A small table is broadcast to every task of a join.
         """
         table = sized(self._runner.adopt(source), rows, bytes)
         try:
@@ -203,22 +203,22 @@ class CatalogMethods:
         on_error: str = "fail",
         **options: Any,
     ) -> None:
-        """Make a table of work that is found while queries over it run.
+        """Register a feed: a table whose files, pages or other work units are found while a query runs.
 
         Args:
             provider: finds the work units, in this process. Its own `schema()`, `format`, `reader`, `partitions`,
-                `tasks`, `rows`, `bytes` and `partition_columns` hold where no argument says otherwise.
+                `tasks`, `rows`, `bytes` and `partition_columns` are the defaults of the arguments below.
             schema: the table's columns.
             format: for units that are files: parquet, csv, json, arrow or avro. DataFusion scans them natively.
-            reader: for other units: makes record batches of a unit, on the workers.
-            partition_columns: columns whose values come with the units (Hive style), by name where the schema has
-                them, else with their type. They are the last columns of the table.
-            partitions: for a partitioned feed: how often, and for which numbers, `feed` is called.
-            tasks: how many tasks read it. None: as many as the runner has slots.
-            rows, bytes: about how much there is. A feed that does not say is taken for a large table.
-            headers: passed on to provider and reader.
-            on_error: of CSV and JSON files: "fail", or "skip" to leave out lines that cannot be read.
-            options: of the format, as `register_csv` and the like take them.
+            reader: for other units: turns a unit into record batches, in the tasks.
+            partition_columns: columns whose values come with the units (as in Hive directories): their names if the
+                schema has them, else names and types. They are the last columns of the table.
+            partitions: for a partitioned feed, the number of partitions: `feed` is called once for each.
+            tasks: how many tasks read it. None means one for each slot of the runner.
+            rows, bytes: about how large it is. Without them it counts as large.
+            headers: the provider and the readers find them in `context.headers`.
+            on_error: for CSV and JSON files: "fail", or "skip" to skip lines that cannot be read.
+            options: of the format, as in `register_csv` and the like.
         """
         feed = provider if isinstance(provider, WorkUnitFeed) else WorkUnitFeed(provider)
         if not feed.is_local:
@@ -234,17 +234,17 @@ class CatalogMethods:
         self._planner.feeds.register(self.context, name, feed, resolved)
 
     def register_udf(self, udf: datafusion.ScalarUDF) -> None:
-        """Register a scalar function. It travels inside plans: nothing has to be registered on workers."""
+        """Register a scalar function. Plans contain it, so you need not register it on workers."""
         call_datafusion(self.context.register_udf, udf)
 
     def register_object_store(self, schema: str, store: Any, host: str | None = None) -> None:
         """Let this session's queries and tasks read URLs of a scheme.
 
         Args:
-            schema: with its slashes, such as `s3://`.
-            store: one of `datafusion.object_store`, or a function without arguments that makes one. On Spark it has to
-                be a function: it travels to the executors, a store cannot.
-            host: the bucket, where the store does not know it.
+            schema: the scheme with its slashes, such as `s3://`.
+            store: one of `datafusion.object_store`, or a function without arguments that creates one. On Spark and on
+                workers it must be a function, because a store cannot be sent to other processes.
+            host: the bucket, if the store does not know it.
         """
         call_datafusion(self._object_stores.add, self.context, schema, store, host)
 

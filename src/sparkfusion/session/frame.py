@@ -146,7 +146,7 @@ class DataFrame:
     # ---- actions
 
     def stream(self) -> RunningQuery:
-        """Start the query; record batches come as they are made. Close it to stop early."""
+        """Start the query and return its record batches as they are ready. Close the stream to stop the query."""
         return self._session.start(self)
 
     def collect(self) -> pa.Table:
@@ -168,11 +168,11 @@ class DataFrame:
         return frame if isinstance(frame, pl.DataFrame) else frame.to_frame()
 
     def to_spark(self) -> pyspark.sql.DataFrame:
-        """The answer as a Spark DataFrame, for a session on Spark.
+        """The result as a Spark DataFrame, if the session runs on Spark.
 
-        It is lazy: Spark computes it, on the executors, whenever it needs the rows. Where that could give other rows
-        each time (LIMIT, `random()`), or where the query is not distributed, it runs once, now. Shuffles inside a
-        registered DataFrame are run by Spark now too, if its adaptive execution is on.
+        It is lazy: Spark computes it on the executors whenever it needs the rows. If that could give other rows each
+        time (LIMIT, `random()`), or if the query is not distributed, it runs once, now. If Spark's adaptive execution
+        is on, Spark also runs the shuffles inside of registered DataFrames now.
         """
         frame: pyspark.sql.DataFrame = self._session.to_spark(self)
         return frame
@@ -202,7 +202,7 @@ class DataFrame:
         return f"DataFrame[{columns}]"
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The rows as an Arrow stream for any library that reads one; they flow while the query runs."""
+        """The rows as an Arrow stream, for any library that reads one. The query runs while it is read."""
         running = self.stream()
         first = list(itertools.islice(running, 1))  # settles the schema
         reader = pa.RecordBatchReader.from_batches(running.schema, itertools.chain(first, running))
@@ -245,13 +245,13 @@ class DataFrame:
         )
 
     def only_distributed(self) -> str | None:
-        """Why no single node can answer this query, in words; None if one can."""
+        """The reason why a single node cannot run this query; None if it can."""
         return self._session.only_distributed(self)
 
     def round_trip(self) -> pa.Table:
-        """Run the plan made for distribution whole in this process, after encoding and decoding it once.
+        """Encode and decode the plan for distribution once, and run it as a whole in this process.
 
-        The harness uses it to tell a loss of the wire format from an error of ours.
+        `verify` uses it to tell whether encoding lost something or sparkfusion is wrong.
         """
         return run_round_trip(self._session.plan(self), self.schema(), self._session.prepare)
 
@@ -270,10 +270,10 @@ class DataFrame:
         """Write the rows as Parquet: one file if the path has an extension, else a directory. Returns the row count.
 
         Args:
-            mode: "append" adds files to a directory. "overwrite" replaces what is there, at once and only when all rows
-                are written; the query may read what it replaces. "error" raises if something is there, "ignore" then
-                writes nothing and returns 0. By default a directory is appended to and a file is replaced.
-            write_options: DataFusion's, for what has no argument here. They have a mode of their own.
+            mode: what to do if the target exists. "append" adds files to a directory. "overwrite" replaces the target
+                when all rows are written; the query may read the data that it replaces. "error" raises. "ignore" writes
+                nothing and returns 0. By default files are added to a directory, and a file is replaced.
+            write_options: DataFusion's own options. With them DataFusion's writer is used, which has no modes.
         """
         if write_options is not None or isinstance(compression, ParquetWriterOptions):
             refuse_mode(mode)
@@ -316,13 +316,13 @@ class DataFrame:
     def write_table(
         self, table_name: str, write_options: DataFrameWriteOptions | None = None, *, mode: WriteMode = "append"
     ) -> int:
-        """Write the rows to a table of the session, columns by their names. Returns the row count.
+        """Write the rows to a table of the session. Columns are matched by name. Returns the row count.
 
         Args:
-            write_options: DataFusion's; its own writer then writes to the table that there is, on a single node.
-            mode: "append" adds to the table, "overwrite" replaces its rows, only when all new ones are there; the query
-                may read them. "error" raises if there is such a table, "ignore" then writes nothing and returns 0. If
-                there is none, "append" raises, and the others make one in memory.
+            write_options: DataFusion's own options. With them its writer adds to the table, on a single node.
+            mode: "append" adds to the table. "overwrite" replaces its rows when all new rows are computed; the query
+                may read the old ones. "error" raises if the table exists. "ignore" then writes nothing and returns 0.
+                If there is no such table, "append" raises, and the other modes create one in memory.
         """
         if write_options is not None:
             refuse_mode(mode if mode != "append" else None)
@@ -335,7 +335,7 @@ class DataFrame:
         return int(written.column(0)[0].as_py())
 
     def _write_single_node(self, method: str, *args: Any) -> int:
-        """DataFusion's own writer, for options that have no SQL form. It does not say how many rows it wrote."""
+        """Use DataFusion's own writer, for options that COPY does not have. It does not return a row count."""
         rows = self.count()
         call_datafusion(getattr(self._inner, method), *args)
         return rows

@@ -316,8 +316,7 @@ class Planner:
         return None
 
     def _refuse_placeholders(self, frame: datafusion.DataFrame, reason: str) -> None:
-        """A query that is not distributed runs in this process, where rows of the host's tables are not, and without
-        the tasks that feeds are read by."""
+        """Raise if the query reads a feed or a Spark DataFrame: only tasks can read those, a single node cannot."""
         enable = None if self._settings.ours.flag("enabled") else _ENABLE
         if found := self.host_tables.read_by(frame):
             raise UserError(

@@ -21,11 +21,11 @@ from sparkfusion.worker.task import TaskReport
 
 
 class RunningQuery(Iterator[pa.RecordBatch]):
-    """Record batches of a query, in the order they come. Closing it early stops the query; leaving a `with` does too.
+    """The record batches of a running query. Closing it, or leaving its `with` block, stops the query.
 
-    One thread iterates; `cancel` and `close` may be called by any. Iteration ends without an error only after the last
-    row: of a query that was stopped before, it raises `QueryCancelledError`. `schema` is the frame's until the first
-    rows come: DataFusion settles types that it coerces between inputs only while it optimizes.
+    One thread iterates; any thread may call `cancel` and `close`. If the query is stopped before its last row, the
+    iteration raises `QueryCancelledError`. Before the first batch, `schema` is that of the DataFrame; a few types may
+    change with the first batch, because DataFusion determines them only when it optimizes the plan.
     """
 
     def __init__(self, query: QueryId, schema: pa.Schema, job: RunningJob, head: Head, emit: Subscriber) -> None:
@@ -58,11 +58,11 @@ class RunningQuery(Iterator[pa.RecordBatch]):
         raise QueryCancelledError("the query was stopped before all its rows were read")
 
     def cancel(self) -> None:
-        """Stop the query; whoever iterates gets a `QueryCancelledError`."""
+        """Stop the query. The thread that iterates gets a `QueryCancelledError`."""
         self._job.cancel()
 
     def close(self) -> None:
-        """Stop the query if it still runs, and remove everything it made. Idempotent."""
+        """Stop the query if it still runs, and remove its files. May be called several times."""
         if self._settle(complete=False):
             self._emit(QueryFailed(self.id, "the stream was closed before its end", cancelled=True))
         self._job.close()
@@ -71,11 +71,11 @@ class RunningQuery(Iterator[pa.RecordBatch]):
         return self._job.reports()
 
     def feeds(self) -> list[FeedStats]:
-        """How far the feeds of the query are: units found, read, waiting."""
+        """The state of each feed of the query: units found, read and waiting."""
         return self._job.feeds()
 
     def rejected(self) -> list[Rejected]:
-        """The lines that tables with `on_error="skip"` left out so far, by table: how many, and the first of them."""
+        """The lines that were skipped so far (`on_error="skip"`), for each table: how many, and the first ones."""
         return rejected_by(self._job.reports())
 
     def read_all(self) -> pa.Table:

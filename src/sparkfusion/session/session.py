@@ -104,13 +104,13 @@ class Session(CatalogMethods):
     # ---- queries
 
     def sql(self, query: str, param_values: Mapping[str, Any] | None = None, **named_params: Any) -> DataFrame:
-        """Run a statement, or make a frame of a query.
+        """Run a statement, or return the lazy DataFrame of a query.
 
-        Queries are lazy: nothing runs until an action. Every other statement is run at once, and only once: DDL, SET,
-        and what writes, such as INSERT, UPDATE, DELETE and COPY. The frame then holds what it answered: for a write,
-        the count of rows. EXPLAIN never runs what it explains, EXPLAIN ANALYZE does.
+        A query runs when an action of its DataFrame is called. Every other statement runs at once, and only once: DDL,
+        SET, and everything that writes, such as INSERT, UPDATE, DELETE and COPY. The DataFrame then holds the result;
+        for a write, the number of rows. EXPLAIN does not run the statement, EXPLAIN ANALYZE does.
 
-        `$name` in the text is replaced: by a value of `param_values`, as a scalar, or by one of `named_params`, which
+        `$name` in the text is replaced by a value of `param_values`, as a scalar, or by one of `named_params`, which
         may also be a DataFrame.
         """
         frame = self.make_frame(query, param_values, **named_params)
@@ -120,7 +120,7 @@ class Session(CatalogMethods):
             return self._answer_rows(frame.collect())
 
     def make_frame(self, query: str, param_values: Mapping[str, Any] | None = None, **named_params: Any) -> DataFrame:
-        """Like `sql`, but a frame that writes is not run yet: an action of it does."""
+        """Like `sql`, but a statement that writes is not run yet: an action of the DataFrame runs it."""
         query = without_leading_comments(query)
         statement = parse_statement(query)
         if statement is not None:
@@ -353,7 +353,7 @@ class Session(CatalogMethods):
     # ---- events and life
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Call `subscriber` with every event of this session's queries; the result ends that."""
+        """Call `subscriber` with every event of this session's queries. Call the returned function to end that."""
         self._subscribers.append(subscriber)
 
         def end() -> None:
@@ -370,7 +370,7 @@ class Session(CatalogMethods):
                 _log.exception("a subscriber failed on %s", type(event).__name__)
 
     def close(self) -> None:
-        """Stop the session's queries and remove everything it made. Idempotent."""
+        """Stop the session's queries and remove its files. May be called several times."""
         self._closed = True
         self._runner.close()
         self._planner.close()
@@ -392,9 +392,9 @@ def connect(target: object = None, *, config: Mapping[str, object] | None = None
     """Open a session.
 
     Args:
-        target: where tasks run. None or "local": in this process. A SparkSession: as tasks of that Spark. "spark": of
-            the active Spark session, or of a local one that is started and stopped with this session. Addresses such as
-            "flight://host:port,host:port?token=…", or a `Cluster`: on those workers.
+        target: where tasks run. None or "local": in this process. A SparkSession: on that Spark. "spark": on the active
+            Spark session, or on a local one that is started now and stopped with this session. Addresses such as
+            "flight://host:port,host:port?token=…", or a `Cluster`: on these workers.
         config: settings by their full names, `datafusion.*` and `sparkfusion.*`.
     """
     return Session(runner_for(target), config)
