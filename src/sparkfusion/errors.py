@@ -1,6 +1,6 @@
-"""One tree of errors. The kind of an error decides whether a task may be tried again.
+"""All errors. The kind of an error decides whether its task is retried.
 
-| kind     | whose fault                          | tried again |
+| kind     | whose fault                          | retried     |
 |----------|--------------------------------------|-------------|
 | user     | the query, the data, a UDF           | no          |
 | resource | memory, disk, plan size              | no          |
@@ -21,7 +21,7 @@ ErrorKind = Literal["user", "resource", "external", "internal"]
 
 
 class SparkfusionError(Exception):
-    """Base of everything raised on purpose: what happened, where, and what to do about it."""
+    """The base of all errors of sparkfusion: what happened, where, and what to do about it."""
 
     kind: ClassVar[ErrorKind] = "internal"
 
@@ -52,7 +52,7 @@ def _rebuild(kind: type[SparkfusionError], message: str, where: TaskKey | None, 
 
 
 class UserError(SparkfusionError):
-    """The query, the data or a user's function is at fault; the same call fails again."""
+    """The query, the data or a function of the user is wrong. The same call would fail again."""
 
     kind: ClassVar[ErrorKind] = "user"
 
@@ -70,7 +70,7 @@ class ExternalError(SparkfusionError):
 
 
 class UnavailableError(ExternalError):
-    """A service did not answer, although it was asked several times. A task that asks it all over again is no use."""
+    """A service did not answer several requests. Retrying the whole task would not help."""
 
     @property
     def retryable(self) -> bool:
@@ -78,11 +78,11 @@ class UnavailableError(ExternalError):
 
 
 class TaskCrashError(ExternalError):
-    """The process that ran a task died of it, natively or by a signal. A task that ended two is not tried again."""
+    """The process that ran a task died. The task is retried once; after a second crash the query fails."""
 
 
 class WorkerLostError(ExternalError):
-    """A worker was lost while it ran a task. A task that saw too many go is not tried again: it may be the reason."""
+    """A worker was lost while it ran a task. After too many losses it is not retried: it may be the reason."""
 
 
 class InternalError(SparkfusionError):
@@ -100,11 +100,11 @@ class PlanTooLargeError(ResourceError):
 
 
 class PlanTooDeepError(ResourceError):
-    """A plan is nested so deep that decoding it could overflow a stack."""
+    """A plan is nested so deeply that decoding it could overflow the stack."""
 
 
 class StoreFullError(ResourceError):
-    """No room left for frames."""
+    """There is no space left for intermediate data (frames)."""
 
 
 class WireFormatError(InternalError):
@@ -151,7 +151,7 @@ def classify(error: BaseException, where: TaskKey | None = None) -> SparkfusionE
     if isinstance(found, ResourceError) and "Resources exhausted" in text:
         found.hint = "raise sparkfusion.task_memory_bytes, or lower sparkfusion.bytes_per_partition for smaller tasks"
     elif isinstance(found, UserError) and _UNSUPPORTED_MARK in text:
-        found.hint = "DataFusion does not support this yet: write the query in another way"
+        found.hint = "DataFusion does not support this yet; write the query in another way"
     return found
 
 

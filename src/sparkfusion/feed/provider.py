@@ -1,4 +1,4 @@
-"""What a user writes to feed a table: a provider of work units, and what it is told of the query."""
+"""What users implement for a feed: a provider of work units, and the context that it gets."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ Units = Iterable[WorkUnit] | AsyncIterable[WorkUnit]
 
 
 class WorkUnitFeedProvider:
-    """Finds the work units of a table while queries over it run. It lives on the coordinator and never travels.
+    """Finds the work units of a table while queries over it run. It runs only in the coordinator.
 
-    Several queries may read it at the same time, each through its own calls of `feed`. Subclass it, or bring any
+    Several queries may read it at the same time, each through its own calls of `feed`. Subclass it, or use any
     object with a `feed` method.
 
     Attributes:
-        partitions: None for a shared feed, whose units go to whichever task is free. A number for a partitioned one:
+        partitions: None for a shared feed, whose units go to any task that is free. A number for a partitioned feed:
             `feed` is called for each partition, and all units of a partition go to the same task, in their order.
-        tasks: how many tasks should read it; None leaves that to the runner's slots.
-        rows, bytes: about how much there is, if that is known. Without it a feed counts as large.
+        tasks: how many tasks should read it; None means one for each slot of the runner.
+        rows, bytes: about how large it is, if known. Without it a feed counts as large.
     """
 
     partitions: int | None = None
@@ -37,20 +37,20 @@ class WorkUnitFeedProvider:
     bytes: int | None = None
 
     def feed(self, partition: int | None, context: FeedContext) -> Units:
-        """The units, as a sync or async generator (or any iterable). It may block, wait, and never end.
+        """Yield the units: a sync or async generator, or any iterable. It may block, wait, and run for ever.
 
-        Called on a thread of its own, once for each scan in a query and each partition, when tasks can take units. It
-        is not asked for more than tasks take, and is closed when the query has what it needs.
+        Called on its own thread, once for each scan in a query and each partition. It is paused when enough units wait
+        for tasks, and closed when the query needs no more.
         """
         raise NotImplementedError
 
     def close(self) -> None:
-        """Called once for each query that read the feed, when that query asks for no more: at the end of all units, on
-        an error, LIMIT or cancel. It may be called while `feed` is still blocked, to make it return."""
+        """Called once for each query that read the feed, when it needs no more units: after the last unit, an error, a
+        LIMIT or a cancel. `feed` may still be blocked then; this can make it return."""
 
 
 class Filter(Protocol):
-    """A condition of the query on one table. `text` is DataFusion's. Simple ones are also given in parts."""
+    """A condition of the query on one table, as DataFusion's `text`. Simple ones also have column, operator, value."""
 
     @property
     def text(self) -> str: ...
@@ -70,13 +70,13 @@ Keeps = Callable[[Sequence[Mapping[str, Any]]], list[bool]]
 
 @dataclass(frozen=True)
 class ScanRequest:
-    """What a query wants of a table. Following it saves work; not following it changes no answer.
+    """What a query needs of a table. A provider may use it to find fewer units; ignoring it changes no answer.
 
     Attributes:
-        projection: the columns that the query looks at.
-        filters: conditions that every useful row meets. Empty where the query reads the table in several ways.
-        keeps: which of some combinations of column values may still belong to useful rows.
-        limit: more rows than this are not needed.
+        projection: the columns that the query uses.
+        filters: conditions that all needed rows meet. Empty if the query scans the table in several ways.
+        keeps: tells for combinations of column values whether rows with them may be needed.
+        limit: the query needs no more rows than this.
     """
 
     projection: tuple[str, ...]
@@ -86,14 +86,14 @@ class ScanRequest:
 
 
 class FeedContext:
-    """What a provider is told, and how it hears that nobody needs more. Safe to use from any thread.
+    """What a provider knows about the query, and how it learns that no more units are needed. Thread-safe.
 
     Attributes:
         query: the query's id. `table`: the feed's name in it.
         request: projection, filters and limit of the query, also as attributes of the context.
         tasks: how many tasks read the feed.
         headers: what was given to `register_feed(…, headers=…)`.
-        metrics: counts of the provider's own, shown by `explain(analyze=True)`; see `count`.
+        metrics: the provider's own counters, shown by `explain(analyze=True)`; see `count`.
     """
 
     def __init__(
@@ -122,16 +122,16 @@ class FeedContext:
         return self.request.limit
 
     def keeps(self, values: Mapping[str, Any]) -> bool:
-        """Whether rows with these column values may be of use; what the filters do not decide is kept."""
+        """Whether the query may need rows with these column values. True if the filters do not decide it."""
         return self.request.keeps([values])[0]
 
     def keeps_each(self, values: Sequence[Mapping[str, Any]]) -> list[bool]:
-        """The same for many at once, which costs about as much as for one."""
+        """The same for many combinations at once, which takes about as long as for one."""
         return self.request.keeps(values) if values else []
 
     @property
     def stopped(self) -> bool:
-        """Whether the query needs no more units; a provider that waits or calls out should look at it."""
+        """Whether the query needs no more units. A provider that waits should check it."""
         return self._stopped.is_set()
 
     def wait(self, seconds: float) -> bool:
@@ -139,7 +139,7 @@ class FeedContext:
         return self._stopped.wait(seconds)
 
     def on_stop(self, call: Callable[[], object]) -> None:
-        """Call this when the query needs no more, at once if that is so already."""
+        """Call this function when the query needs no more units; at once if it already needs none."""
         with self._lock:
             if not self._stopped.is_set():
                 self._on_stop.append(call)
@@ -147,7 +147,7 @@ class FeedContext:
         call()
 
     def stop(self) -> None:
-        """The query needs no more. Called by its coordinator, any number of times; does not wait for callbacks."""
+        """Called by the coordinator when the query needs no more units. Idempotent; does not wait for callbacks."""
         with self._lock:
             self._stopped.set()
             calls, self._on_stop = self._on_stop, []
@@ -163,19 +163,19 @@ class FeedContext:
                 _log.exception("a callback of the feed of table %r failed", self.table)
 
     def count(self, name: str, amount: float = 1) -> None:
-        """Add to a metric of the provider's own."""
+        """Add to one of the provider's own counters."""
         with self._lock:
             self.metrics[name] = self.metrics.get(name, 0) + amount
 
 
 @dataclass(frozen=True)
 class ReaderContext:
-    """What a reader is told, on a worker.
+    """What a reader knows about the table and the query, in a task.
 
     Attributes:
-        schema: the table's. Columns outside of `projection` may be left out.
+        schema: the table's schema. A reader may leave out columns that are not in `projection`.
         headers: what was given to `register_feed(…, headers=…)`.
-        rejects: what the task left out so far.
+        rejects: the lines that the task skipped so far.
     """
 
     table: str
@@ -185,11 +185,11 @@ class ReaderContext:
     rejects: Rejects = field(default_factory=Rejects, compare=False, repr=False)
 
     def reject(self, file: str, line: int, text: str, why: str) -> None:
-        """Tell of a line that the reader leaves out. The query counts it, and shows the first ones."""
+        """Report a line that the reader skips. The query counts these lines and shows the first ones."""
         self.rejects.add(RejectedLine(file, line, text, why))
 
 
 Rows = Any
-"""What a reader gives: a record batch, a table, a record batch reader, or a (sync or async) iterable of these."""
+"""What a reader returns: a record batch, a table, a record batch reader, or a (sync or async) iterable of these."""
 
 Reader = Callable[[WorkUnit, ReaderContext], Rows]

@@ -1,4 +1,4 @@
-"""Work units: small descriptions of leaf work, and how they travel."""
+"""Work units: small descriptions of work, such as a file, a page or an offset."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _MOST_BYTES = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class WorkUnit:
-    """Something to read: a page, an offset, a key. The feed's reader turns it into rows, on a worker.
+    """Something to read: a page, an offset, a key. The feed's reader turns it into rows, in a task.
 
     Attributes:
         payload: whatever the reader needs: bytes, plain data, or anything that can be pickled.
         weight: how much work it is, compared to the other units of the feed.
-        hosts: names of machines that reach the data faster; taken as a wish.
+        hosts: names of machines that reach the data faster. Tasks there get the unit first, if they are free.
     """
 
     payload: Any = None
@@ -41,8 +41,8 @@ class FileUnit(WorkUnit):
 
     Attributes:
         path: a path or URL.
-        size: its bytes, if known; DataFusion needs the size, so the worker asks for it where it is not.
-        range: (start, end) in bytes: the row groups or lines that begin there.
+        size: its size in bytes. If you do not give it, the task looks it up, because DataFusion needs it.
+        range: (start, end) in bytes: only the row groups or lines that begin there are read.
         partition_values: values of the feed's partition columns, for all rows of the file.
     """
 

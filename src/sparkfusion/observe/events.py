@@ -1,4 +1,4 @@
-"""What happens to a query, as events. Progress, logs and tests are subscribers of the same stream."""
+"""The events of a query. Progress, logs and tests subscribe to the same events."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class QueryPlanned(Event):
 
 @dataclass(frozen=True)
 class QueryNotDistributed(Event):
-    """A query reads enough to be distributed, but cannot be. `count`: how many of the session, for this reason."""
+    """A query reads enough to be distributed, but cannot be. `count`: such queries of the session, for this reason."""
 
     reason: str
     count: int
@@ -47,7 +47,7 @@ class TaskStarted(Event):
 
 @dataclass(frozen=True)
 class TaskFinished(Event):
-    """A task is done. `earlier_attempts` counts those that its host made before, without telling of each."""
+    """A task is done. `earlier_attempts` counts attempts before it that had no event of their own."""
 
     key: TaskKey
     rows: int
@@ -74,7 +74,7 @@ class StageFinished(Event):
 
 @dataclass(frozen=True)
 class FeedProgress(Event):
-    """How far a feed is: units found so far, given to tasks, read by them. Told a few times a second at most."""
+    """The state of a feed: units found, given to tasks, and read. Emitted a few times per second at most."""
 
     table: str
     feed: int
@@ -87,7 +87,7 @@ class FeedProgress(Event):
 
 @dataclass(frozen=True)
 class RowsRejected(Event):
-    """A query that finished left out lines of a table, because they cannot be read. `first` holds a few of them."""
+    """A query has finished, and skipped lines of a table that cannot be read. `first` holds the first few."""
 
     table: str
     count: int

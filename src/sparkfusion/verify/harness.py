@@ -99,7 +99,7 @@ def assert_distributed_eq(
 
 
 def _message(result: VerifyResult, expect_error: bool) -> str:
-    wanted = "expected every leg to fail the same way\n" if expect_error else ""
+    wanted = "expected all runs to fail with the same kind of error\n" if expect_error else ""
     return f"{wanted}{result.describe()}\n  query: {' '.join(result.query.split())[:500]}"
 
 
@@ -107,7 +107,7 @@ def _hint(result: VerifyResult, expect_error: bool) -> str | None:
     if result.reproducer is not None:
         return f"the reproducer is in {result.reproducer}"
     if result.outcome is Outcome.NOT_DISTRIBUTED:
-        return "sparkfusion.bytes_per_partition=1 forces what can be forced; else pass require_distributed=False"
+        return "set sparkfusion.bytes_per_partition to 1, or pass require_distributed=False"
     if result.outcome is Outcome.BOTH_FAILED and not expect_error:
         return "pass expect_error=True if the query should fail"
     if result.outcome is Outcome.NOT_COMPARABLE and result.legs[0].table is None:
@@ -150,7 +150,9 @@ def _effect(session: VerifiableSession, sql: str, params: Mapping[str, Any] | No
         context.sql_with_options(sql, _READ_ONLY, param_values=dict(params or {}))
     except Exception as error:
         found = _HAS_EFFECT.search(str(error))
-        return f"{found[1]} is not a query: it was not run, because each leg would change something" if found else None
+        return (
+            f"{found[1]} is not a query. It was not run, because verify runs a query several times" if found else None
+        )
     return None
 
 

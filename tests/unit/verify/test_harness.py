@@ -137,7 +137,7 @@ def test_every_leg_fails_alike() -> None:
 
 
 def test_an_expected_error_that_does_not_come() -> None:
-    with pytest.raises(VerificationError, match="expected every leg to fail"):
+    with pytest.raises(VerificationError, match="expected all runs to fail"):
         assert_distributed_eq(session(), SQL, expect_error=True)
 
 

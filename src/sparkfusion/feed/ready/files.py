@@ -27,25 +27,25 @@ Survey = tuple[Store, ListedFile, dict[str, list[str | None]]]
 
 
 class Files(WorkUnitFeedProvider):
-    """The files at some paths, listed directory by directory: queries read the first while others are looked for.
+    """The files at some paths. Queries read the first files while other directories are still being listed.
 
-    Names that begin with `_` or `.` and empty files are skipped. Of a directory, the files of the table's format are
-    read; of a glob, every file that it matches. What a list names twice is read twice.
+    Empty files and names that begin with `_` or `.` are skipped. In a directory, only files of the table's format are
+    read; a glob reads every file that matches. If a list names a file twice, it is read twice.
 
     Args:
         paths: a directory, a file, a glob (`*`, `?`, `[…]`, `**`), or several of them; local, or URLs of object stores
             (`s3://…`; there `?` begins Arrow's parameters). DataFusion needs the object store registered as well.
-        format: by the ends of the files' names if not given.
-        schema: of the files. If not given, that of the first file.
+        format: the format of the files. By default it is inferred from their extensions.
+        schema: the schema of the files. By default that of the first file.
         recursive: whether directories in directories are listed too.
-        order: "name", "newest", "oldest", "largest", or a key function of `ListedFile`s. It sorts the whole
-            listing, so the query waits until all is listed.
+        order: "name", "newest", "oldest", "largest", or a key function of `ListedFile`s. It sorts all
+            files, so the query waits until everything is listed.
         directory_order: "ascending" or "descending": sorts each directory as it is listed, so the query need not wait.
             With Hive directories, such as `day=2024-05-01`, "descending" takes the newest first.
-        hive: whether directories `name=value` below the fixed part of a path give columns; or these columns with their
-            types. Without types, a column is int64 if all values seen beside the first file are integers, else a
-            string. Directories that the query's conditions rule out are not listed.
-        filesystem: Arrow's file system to list with, for stores that need more than a URL.
+        hive: whether directories `name=value` below the fixed part of a path become columns; or these columns with
+            their types. Without types, a column is int64 if all its values on the way to the first file are integers,
+            else string. Directories that the query's conditions exclude are not listed.
+        filesystem: Arrow's file system for the listing, for stores that need more than a URL.
     """
 
     reader: Reader | None = None
