@@ -231,7 +231,7 @@ def test_options_of_the_statement(session: Session, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="table t exists already"):
         session.sql(f"create {create} options ('sparkfusion.on_error' 'skip')")
     session.sql(f"create {create} options (sparkfusion.on_error skip)".replace("table t", "table if not exists t"))
-    with pytest.raises(UserError, match="no on_error 'never'"):
+    with pytest.raises(UserError, match="unknown on_error 'never'"):
         session.sql(f"create or replace {create} options ('sparkfusion.on_error' 'never')")
     with pytest.raises(UserError, match=r"option 'format.null_regex' and on_error 'skip' cannot be combined"):
         session.sql(f"create or replace {create} options (sparkfusion.on_error skip, 'format.null_regex' 'NA')")
@@ -246,7 +246,7 @@ def test_options_of_the_statement(session: Session, tmp_path: Path) -> None:
 def test_what_cannot_be_skipped_is_refused(session: Session, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a,b\n1,2\n")
-    with pytest.raises(UserError, match="no on_error 'ignore'") as caught:
+    with pytest.raises(UserError, match="unknown on_error 'ignore'") as caught:
         session.register_csv("t", path, on_error="ignore")
     assert caught.value.hint == "one of fail, skip"
     with pytest.raises(UserError, match="for lines of CSV and JSON, not for parquet"):

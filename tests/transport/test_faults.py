@@ -248,9 +248,9 @@ def test_a_worker_that_comes_back_is_used_by_the_next_query(
     caplog.set_level(logging.WARNING, "sparkfusion")
     on_moment(session, MOMENTS["a task is done"], lambda: three[0].send(signal.SIGKILL))
     assert session.sql(question).to_pylist() == answers["shipping priority"]
-    assert f"goes on without worker {three[0].address}" in caplog.text
+    assert f"continues without worker {three[0].address}" in caplog.text
     assert session.sql(question).to_pylist() == answers["shipping priority"]
-    assert f"left out: worker {three[0].address}" in caplog.text
+    assert f"a worker is not used: worker {three[0].address}" in caplog.text
     three[0].process.wait()
     back = start_worker(*LEASE, name=three[0].directory.name, port=three[0].port)
     assert "on 2 workers" in session.place()

@@ -133,7 +133,7 @@ def test_a_worker_of_another_version_is_left_out(
     with sparkfusion.connect(Cluster(two), config=EAGER) as session:
         session.register_parquet("t", str(table))
         assert session.sql(COUNT).count() == 3
-        assert f"left out: worker {two[0]} has datafusion 54.0.0 instead of" in caplog.text
+        assert f"a worker is not used: worker {two[0]} has datafusion 54.0.0 instead of" in caplog.text
         assert "on 1 worker " in session.place()
     with pytest.raises(UserError, match=r"has datafusion 54\.0\.0 instead of"):
         sparkfusion.connect(Cluster(two[:1]))

@@ -105,7 +105,7 @@ class ChunkSpool:
         sizes = self._sizes.get((origin, partition), {})
         expected = self._ends.get((origin, partition))
         if expected != len(sizes) or any(got != size for got, size in sizes.values()):
-            raise ExternalError(f"frames of task {origin.task} for exchange {origin.exchange} did not arrive whole")
+            raise ExternalError(f"the output of task {origin.task} for exchange {origin.exchange} is incomplete")
         return [SourceFile(str(self._path(origin, partition, number)), sizes[number][1]) for number in sorted(sizes)]
 
     def _path(self, origin: Origin, partition: int, file: int) -> Path:

@@ -81,7 +81,7 @@ class RemoteHome:
                 with suppress(FileNotFoundError):
                     self._system.delete_dir(self._path)
         except SparkfusionError as error:
-            _log.warning("frames are left behind: %s", error.message)
+            _log.warning("intermediate data could not be removed: %s", error.message)
 
 
 def upload(files: Sequence[FrameFile], url: str, attempt: str) -> tuple[FrameFile, ...]:

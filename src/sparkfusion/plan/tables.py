@@ -47,7 +47,7 @@ def mark_tables(root: PlanNode, home: str, hints: Mapping[TableId, TableHint]) -
                 table, part = file.path.removeprefix(prefix).split("/")
                 hint, number = hints[int(table)], part.split(".")[0]
                 if not number.isdigit():
-                    raise UserError(f"rows were inserted into {hint.name}, whose rows are the host's", hint=_ANEW)
+                    raise UserError(f"rows were inserted into {hint.name}, which is a Spark DataFrame", hint=_ANEW)
                 number = str(int(number))
                 file.path = f"{_PREFIX}{table}/{number}/{hint.name.replace('/', '_')} part {number}"
                 file.size = max(1, hint.bytes // hint.parts)

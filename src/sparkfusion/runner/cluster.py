@@ -89,7 +89,7 @@ class ClusterRunner(WithoutSpark):
             raise _nobody(addresses, [answer for answer in answers if isinstance(answer, SparkfusionError)])
         for answer in answers:
             if isinstance(answer, SparkfusionError):
-                _log.warning("left out: %s", answer.message)
+                _log.warning("a worker is not used: %s", answer.message)
         return found
 
     def _asked(self, address: str) -> Member | SparkfusionError:

@@ -206,7 +206,9 @@ class WorkerJob(DrivenJob):
                 if member.lost is not None and (error.retryable or isinstance(error, QueryCancelledError)):
                     raise WorkerLostError(f"worker {member.address} is lost: {member.lost.message}") from error
                 if member.late and isinstance(error, QueryCancelledError):
-                    raise ExternalError(f"worker {member.address} is silent, the task runs elsewhere") from error
+                    raise ExternalError(
+                        f"worker {member.address} is silent; the task runs on another worker"
+                    ) from error
                 raise
         with self._members_lock:
             self._made_on.pop(task.key, None)
@@ -259,7 +261,7 @@ class WorkerJob(DrivenJob):
     def _on_lost(self, member: Member, error: SparkfusionError) -> None:
         """A worker died, hangs, or has ended the query. Frames on it are made again when somebody misses them."""
         if self._members.lose(member, error):
-            _log.warning("query %s goes on without worker %s: %s", self._job.query, member.address, error.message)
+            _log.warning("query %s continues without worker %s: %s", self._job.query, member.address, error.message)
 
     def _on_late(self, member: Member, late: bool) -> None:
         """A worker is late with its word: its tasks begin elsewhere, except those whose rows the reader has."""
@@ -267,7 +269,7 @@ class WorkerJob(DrivenJob):
             with self._members_lock:
                 passed = self._passed.get((key.stage, key.task))
             if passed is None or not passed.begun:
-                _log.warning("worker %s is silent, %s runs elsewhere", member.address, key)
+                _log.warning("worker %s is silent; %s runs on another worker", member.address, key)
                 self._driver.stalled(key)
 
 

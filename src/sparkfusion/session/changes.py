@@ -72,7 +72,7 @@ def changes_nothing(change: Change, frame: datafusion.DataFrame) -> bool:
     nodes = set(_nodes_below(frame.optimized_logical_plan()))
     if not nodes <= _CARRY_CONDITION | {_NO_ROWS}:
         raise UserError(
-            f"cannot run {change}: its condition has a subquery or a LIMIT, and DataFusion would change every row",
+            f"cannot run {change}: DataFusion ignores a subquery or LIMIT in its condition and would change every row",
             hint="list the values, as in WHERE k IN (1, 2); or make a table of the rows you want, with CREATE TABLE AS",
         )
     return _NO_ROWS in nodes

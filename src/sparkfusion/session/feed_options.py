@@ -97,7 +97,7 @@ def _own_schema(name: str, provider: WorkUnitFeedProvider) -> pa.Schema:
     own = getattr(provider, "schema", None)
     found = own() if callable(own) else own
     if found is None:
-        raise UserError(f"cannot register feed {name!r}: it needs a schema", hint="schema=pyarrow.schema([…])")
+        raise UserError(f"cannot register feed {name!r}: it needs a schema", hint="pass schema=pyarrow.schema([…])")
     return found
 
 

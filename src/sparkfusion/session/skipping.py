@@ -34,7 +34,7 @@ _GLOB = frozenset("*?[")
 def check_on_error(on_error: object, format: str | None) -> bool:
     """Whether lines that cannot be read are to be left out."""
     if on_error not in _CHOICES:
-        raise UserError(f"no on_error {on_error!r}", hint=f"one of {', '.join(_CHOICES)}")
+        raise UserError(f"unknown on_error {on_error!r}", hint=f"one of {', '.join(_CHOICES)}")
     if on_error == "skip" and format not in _LINE_FORMATS:
         raise UserError(f"on_error='skip' is for lines of CSV and JSON, not for {format or 'a reader'}")
     return on_error == "skip"
@@ -137,4 +137,6 @@ def _guess_from_first(files: Files, format: LineFormat, most: int) -> pa.Schema:
         with open_sieve(format) as sieve:
             return sieve.guess(lines)
     except Exception as error:
-        raise UserError(f"cannot guess the columns of {path!r}: {error}", hint="schema=pyarrow.schema([…])") from error
+        raise UserError(
+            f"cannot guess the columns of {path!r}: {error}", hint="pass schema=pyarrow.schema([…])"
+        ) from error

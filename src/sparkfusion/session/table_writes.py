@@ -31,7 +31,7 @@ def frame_of(session: Session, inner: datafusion.DataFrame) -> DataFrame:
     if change is None or change.operation != OVERWRITE:
         return DataFrame(session, inner, changes=change)
     if "." in change.table and session.context.table_exist(_quoted(change.table)):
-        raise UserError(f"cannot run {change}: the name has a dot in it", hint="give the table another name")
+        raise UserError(f"cannot run {change}: the name contains a dot", hint="give the table another name")
     return _storing(session, inner, change, ".".join(map(_quoted, change.table.split("."))))
 
 
@@ -40,7 +40,7 @@ def write_table(session: Session, frame: DataFrame, name: str, mode: WriteMode) 
     table = name if REFERENCE.fullmatch(name) else _quoted(name)
     if not session.context.table_exist(table):
         if mode == "append":
-            raise UserError(f"there is no table {name!r} to append to", hint="mode='error' makes a new one, in memory")
+            raise UserError(f"there is no table {name!r} to append to", hint="mode='error' creates one in memory")
         return _create(session, frame, table)
     if mode == "ignore":
         return 0

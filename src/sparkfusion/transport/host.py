@@ -129,7 +129,7 @@ class WorkerHost:
         with self._lock:
             gone = [query for query, held in self._queries.items() if held.heard < silent]
         for query in gone:
-            _log.warning("query %s is let go: its coordinator is silent", query)
+            _log.warning("query %s is ended: its coordinator is silent", query)
             self._lose(query)
 
     def _lose(self, query: QueryId) -> None:
@@ -255,7 +255,9 @@ class WorkerHost:
         with self._lock:
             held = self._queries.get(query)
         if held is None:
-            raise ExternalError(f"query {query} is not held here: it has ended, or its coordinator was silent too long")
+            raise ExternalError(
+                f"query {query} is not on this worker: it has ended, or its coordinator was silent too long"
+            )
         return held
 
 

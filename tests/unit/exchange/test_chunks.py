@@ -63,7 +63,7 @@ def test_a_missing_row_is_noticed(tmp_path: Path, missing: int) -> None:
     rows = [row for _, row in chunks_of(files, ORIGIN, partitions=1)]
     assert len(rows) == 5
     spool = spool_of(tmp_path, rows[:missing] + rows[missing + 1 :])
-    with pytest.raises(ExternalError, match="task 1 for exchange 3 did not arrive whole"):
+    with pytest.raises(ExternalError, match="task 1 for exchange 3 is incomplete"):
         spool.files(ORIGIN, 0)
 
 

@@ -331,7 +331,7 @@ def test_a_directory_that_cannot_be_listed_is_named(tmp_path: Path, monkeypatch:
 
 
 def test_arguments_are_checked(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no order 'size'"):
+    with pytest.raises(UserError, match="unknown order 'size'"):
         Files(tmp_path, order="size")  # type: ignore[arg-type]
     with pytest.raises(UserError, match="unknown directory order 'up'"):
         Files(tmp_path, directory_order="up")  # type: ignore[arg-type]

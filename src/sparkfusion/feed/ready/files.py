@@ -85,7 +85,9 @@ class Files(WorkUnitFeedProvider):
                 return found
         found = format_of(self._first[1].path)
         if found is None:
-            raise UserError(f"no format is known for {self._first[1].path!r}", hint="format='parquet', for example")
+            raise UserError(
+                f"cannot infer the format of {self._first[1].path!r}", hint="pass format='parquet', for example"
+            )
         return found
 
     @cached_property
@@ -185,7 +187,7 @@ class Files(WorkUnitFeedProvider):
         found = self._survey
         if found is None:
             shown = ", ".join("/".join((base, *parts)) for _, base, parts in self._places)
-            raise UserError(f"there are no files in {shown}", hint="schema=… and format=… say what will be there")
+            raise UserError(f"there are no files in {shown}", hint="pass schema=… and format=…")
         return found
 
 

@@ -49,7 +49,7 @@ def check_values(path: str, values: Values, columns: Sequence[Column], *, inferr
         has = ", ".join(values) or "none"
         raise UserError(
             f"{path!r} has the partition columns {has}; the table has {', '.join(names) or 'none'}",
-            hint="hive=False ignores such directories, hive=[(name, type), …] says which columns there are",
+            hint="pass hive=False to ignore such directories, or name the columns: hive=[(name, type), …]",
         )
     return known_values(values, columns)
 

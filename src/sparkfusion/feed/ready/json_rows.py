@@ -40,7 +40,7 @@ def rows_of(document: Any, path: str | None, shown: str) -> list[dict[str, Any]]
     if not isinstance(found, list):
         has = f"has the keys {', '.join(map(repr, document))}" if isinstance(document, dict) else "is no object"
         where = "is not a list" if path is None else f"has no list at {path!r}"
-        raise UserError(f"the page of {shown} {where}: it {has}", hint="rows='key.of.the.list' says where rows are")
+        raise UserError(f"the page of {shown} {where}: it {has}", hint="pass rows='key.of.the.list'")
     other = next((each for each in found if not isinstance(each, dict)), None)
     if other is not None:
         raise UserError(f"the rows of {shown} are no JSON objects: one is a {type(other).__name__}")

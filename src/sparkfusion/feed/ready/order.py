@@ -21,5 +21,5 @@ _ORDERS: dict[str, Callable[[ListedFile], Any]] = {
 def sort_key(order: Order | None) -> Callable[[ListedFile], Any] | None:
     """The key to sort files by; None to take them as they come."""
     if isinstance(order, str) and order not in _ORDERS:
-        raise UserError(f"no order {order!r}", hint=f"one of {', '.join(_ORDERS)}, or a function")
+        raise UserError(f"unknown order {order!r}", hint=f"one of {', '.join(_ORDERS)}, or a function")
     return _ORDERS[order] if isinstance(order, str) else order

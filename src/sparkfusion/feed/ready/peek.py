@@ -29,7 +29,8 @@ def file_schema(store: Store, path: str, format: str) -> pa.Schema:
         raise
     except Exception as error:
         raise UserError(
-            f"cannot read the columns of {path!r} as {format}: {first_words(error)}", hint="schema=pyarrow.schema([…])"
+            f"cannot read the columns of {path!r} as {format}: {first_words(error)}",
+            hint="pass schema=pyarrow.schema([…])",
         ) from error
 
 

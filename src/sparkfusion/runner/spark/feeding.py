@@ -78,7 +78,7 @@ class FeedHost:
                 except Exception as error:
                     raise UserError(
                         f"cannot listen for tasks at {host}:{port}: {str(error).splitlines()[0]}",
-                        hint="sparkfusion.feed_host must be this machine's, sparkfusion.feed_port free",
+                        hint="set feed_host to an address of this machine, and feed_port to a free port",
                     ) from error
                 self._services[host, port] = found
             return found
