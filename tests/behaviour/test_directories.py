@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -218,3 +221,70 @@ def test_files_that_come_later_are_seen(session: Session, tmp_path: Path, distri
         pq.write_table(pa.table({"v": [number]}), tmp_path / f"{number}.parquet")
     session.sql(f"copy (select 9 as v) to '{tmp_path}/9.parquet'").collect()
     assert session.sql("select v from t").to_datafusion().to_arrow_table().num_rows == 5
+
+
+@pytest.mark.runners("local", reason=SAID)
+@pytest.mark.parametrize("names", [("a.csv", "b.csv.gz"), ("a.csv.bz2", "b.csv.gz")], ids=" ".join)
+def test_files_of_one_table_with_several_compressions_are_refused(
+    session: Session, tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    for name in names:
+        (tmp_path / name).write_bytes(b"v\n1\n")
+    for read in (session.read_csv, partial(session.register_csv, "t")):
+        with pytest.raises(UserError, match=re.escape(names[0].removeprefix("a")) + r".*\.csv\.gz"):
+            read(tmp_path)
+
+
+@pytest.mark.runners("local", reason=SAID)
+def test_several_endings_beside_other_files_are_refused(session: Session, tmp_path: Path) -> None:
+    """One of them would be left out."""
+    for name in ("a.json", "b.jsonl"):
+        _write_json(pa.table({"v": [1]}), tmp_path / name)
+    (tmp_path / "notes.txt").write_text("notes")
+    with pytest.raises(UserError, match=r"'\.json', '\.jsonl'"):
+        session.read_json(tmp_path)
+
+
+@pytest.mark.runners("local", reason=SAID)
+def test_a_damaged_file_of_several_is_named(session: Session, tmp_path: Path) -> None:
+    for number in range(3):
+        pq.write_table(pa.table({"v": [number]}), tmp_path / f"{number}.parquet")
+    damaged = tmp_path / "1.parquet"
+    damaged.write_bytes(b"no rows" * 30)
+    external = f"create external table e stored as parquet location '{tmp_path}'"
+    for read in (session.read_parquet, partial(session.register_parquet, "t"), lambda _: session.sql(external)):
+        with pytest.raises(UserError, match=re.escape(str(damaged))):
+            read(tmp_path)
+
+
+@pytest.mark.parametrize("distributed", [True, False], ids=["distributed", "single-node"])
+@pytest.mark.parametrize("kind", ["directory", "file", "pattern", "external", "partitions"])
+def test_a_table_whose_files_are_gone_is_refused(
+    session: Session, tmp_path: Path, kind: str, distributed: bool
+) -> None:
+    """DataFusion would answer with no rows."""
+    session.config["sparkfusion.enabled"] = distributed
+    home = tmp_path / "t"
+    (home / "p=1").mkdir(parents=True)
+    pq.write_table(pa.table({"v": [1]}), home / ("p=1/0.parquet" if kind == "partitions" else "0.parquet"))
+    if kind == "external":
+        session.sql(f"create external table t stored as parquet location '{home}'")
+    else:
+        session.register_parquet("t", {"file": home / "0.parquet", "pattern": f"{home}/*.parquet"}.get(kind, home))
+    query = session.sql("select sum(v) as v from t")
+    assert query.to_pylist() == [{"v": 1}]
+    shutil.rmtree(home)
+    with pytest.raises(UserError, match=r"the files of table 't' are gone: .*/t"):
+        query.collect()
+    session.deregister_table("t")
+    session.from_pydict({"v": [2]}, "t")
+    assert session.sql("select sum(v) as v from t").to_pylist() == [{"v": 2}]
+
+
+@pytest.mark.runners("local", reason=SAID)
+def test_a_table_whose_directory_was_never_there_is_empty(session: Session, tmp_path: Path) -> None:
+    """It is made to be written."""
+    session.sql(f"create external table t (v bigint) stored as parquet location '{tmp_path}/later/'")
+    assert session.sql("select count(*) as n from t").to_pylist() == [{"n": 0}]
+    session.sql("insert into t values (1)")
+    assert session.sql("select count(*) as n from t").to_pylist() == [{"n": 1}]

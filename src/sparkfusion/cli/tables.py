@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from sparkfusion.errors import SparkfusionError, UserError
 
@@ -79,22 +79,12 @@ def parse_table(text: str) -> Table:
 
 
 def register(session: Session, table: Table) -> None:
-    """Make the table known to the session."""
-    match table.format:
-        case "parquet":
-            session.register_parquet(table.name, table.path, file_extension=table.extension)
-        case "csv":
-            session.register_csv(
-                table.name, table.path, file_extension=table.extension, file_compression_type=table.compression
-            )
-        case "json":
-            session.register_json(
-                table.name, table.path, file_extension=table.extension, file_compression_type=table.compression
-            )
-        case "arrow":
-            session.register_arrow(table.name, table.path, file_extension=table.extension)
-        case "avro":
-            session.register_avro(table.name, table.path, file_extension=table.extension)
+    """Make the table known to the session. Usual endings, and what they tell, it finds itself."""
+    usual = _EXTENSIONS.get(table.extension.removesuffix(_packing(table.extension))) == table.format
+    said: dict[str, Any] = {} if usual else {"file_extension": table.extension}
+    if not usual and table.format in ("csv", "json"):
+        said["file_compression_type"] = table.compression
+    getattr(session, f"register_{table.format}")(table.name, table.path, **said)
 
 
 def _sample(path: str) -> str | None:

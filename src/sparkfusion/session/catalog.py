@@ -75,6 +75,8 @@ def _register(name: str) -> Callable[..., None]:
         self._planner.lossy_tables.add(table, lost_options(arguments))
         if not skip and name in FORMATS and (made := registered(name, FORMATS[name], arguments)) is not None:
             self.directory_tables.add(table, made)
+        if name in FORMATS:
+            self._planner.file_places.add(table, source)
         if name in _OF_ROWS:
             self._planner.memory_tables.adopt([table])
 
@@ -278,6 +280,8 @@ class CatalogMethods:
             self._planner.lossy_tables.add(*lossy)
         if external is not None:
             self.directory_tables.add(*external, before)
+            if self.directory_tables.meant_by(external[0]) is not before:
+                self._planner.file_places.add(external[0], external[1].target.path)
 
     def _skipping_frame(self, method: str, arguments: dict[str, Any], *, hive: bool) -> DataFrame:
         """A frame over files without a table in the user's catalog; it bears the name of the path."""

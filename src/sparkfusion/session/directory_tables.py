@@ -74,20 +74,21 @@ class DirectoryTables:
 
     def add(self, reference: str, made: DirectoryTable, before: Table | None = None) -> None:
         """Remember how a table was made, unless the name still means what it meant before."""
-        name = self._own_name(reference)
+        name = self.own_name(reference)
         table = self.meant_by(reference)
         if name is not None and table is not None and table is not before:
             self._made[name] = table, made
 
     def find(self, reference: str) -> DirectoryTable | None:
-        table, made = self._made.get(self._own_name(reference) or "", (None, None))
+        table, made = self._made.get(self.own_name(reference) or "", (None, None))
         return made if table is not None and self.meant_by(reference) is table else None
 
     def meant_by(self, reference: str) -> Table | None:
-        name = self._own_name(reference)
+        name = self.own_name(reference)
         return self._schema.own(name) if name is not None else None
 
-    def _own_name(self, reference: str) -> str | None:
+    def own_name(self, reference: str) -> str | None:
+        """The table's name in the session's own schema; None if the reference means another schema."""
         return own_name(reference, (self._settings[DEFAULT_CATALOG], self._settings[DEFAULT_SCHEMA]))
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,7 +16,7 @@ from sparkfusion.feed.ready.hive import NULL_VALUE
 from sparkfusion.feed.ready.patterns import is_hidden
 from sparkfusion.session.feeds import FeedTables
 from sparkfusion.session.file_tables import show_partitions, visible_files
-from sparkfusion.session.layout import PartitionColumn, list_files, listing_context
+from sparkfusion.session.layout import PartitionColumn, find_unreadable, list_files, listing_context
 from sparkfusion.session.skipping import check_on_error
 from sparkfusion.session.skipping_statement import create_skipping_table, parse_on_error
 
@@ -26,6 +26,7 @@ _CREATE = re.compile(
     re.IGNORECASE,
 )
 _LOCATION = re.compile(r"\bLOCATION\s+'((?:[^']|'')*)'", re.IGNORECASE)
+_STORED_AS = re.compile(r"\bSTORED\s+AS\s+(PARQUET|ARROW|AVRO)\b", re.IGNORECASE)
 _NO_ROWS = "SELECT NULL LIMIT 0"
 QUOTE = "'"
 T = TypeVar("T")
@@ -56,15 +57,33 @@ def run_statement(
     location = located[1].replace("''", "'")
     files = _listed(location, prepare)
     glob = visible_files(location) if Path(location).is_dir() else None
-    if glob is None:
-        made = run(sql)
-    else:
-        text = f"{sql[: located.start(1)]}{glob.replace(QUOTE, QUOTE * 2)}{sql[located.end(1) :]}"
-        made = _create(sql, text, run, hidden=any(is_hidden(file.rpartition("/")[2]) for file in files))
+    with _damage_named(sql, location, files):
+        if glob is None:
+            made = run(sql)
+        else:
+            text = f"{sql[: located.start(1)]}{glob.replace(QUOTE, QUOTE * 2)}{sql[located.end(1) :]}"
+            made = _create(sql, text, run, hidden=any(is_hidden(file.rpartition("/")[2]) for file in files))
     columns = _null_columns(files)
     if columns:
         _show_nulls(context, created[2], columns)
     return made
+
+
+@contextmanager
+def _damage_named(sql: str, location: str, files: list[str]) -> Iterator[None]:
+    """Let an error about one of several files of this machine name the file."""
+    try:
+        yield
+    except UserError as error:
+        stored = _STORED_AS.search(sql)
+        if stored is None or "://" in location:
+            raise
+        read = getattr(SessionContext(), f"read_{stored[1].lower()}")
+        visible = [f"/{file}" for file in files if not is_hidden(file.rpartition("/")[2])]
+        found = find_unreadable(visible, lambda file: read(file).schema()) if len(visible) > 1 else None
+        if found is None:
+            raise
+        raise UserError(found, hint="remove or replace the file") from error
 
 
 def _create(sql: str, of_visible: str, run: Callable[[str], T], *, hidden: bool) -> T:

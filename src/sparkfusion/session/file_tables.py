@@ -22,7 +22,15 @@ from sparkfusion.errors import UserError
 from sparkfusion.feed.ready.formats import ending_of, format_of
 from sparkfusion.feed.ready.hive import NULL_VALUE
 from sparkfusion.session.file_arguments import FileArguments, with_csv_options
-from sparkfusion.session.layout import Layout, PartitionColumn, describe_drift, list_files, listing_context, survey
+from sparkfusion.session.layout import (
+    Layout,
+    PartitionColumn,
+    describe_drift,
+    find_unreadable,
+    list_files,
+    listing_context,
+    survey,
+)
 
 _NAMES = ("parquet", "csv", "json", "arrow", "avro")
 FORMATS = {f"{verb}_{name}": name for verb in ("register", "read") for name in _NAMES}
@@ -113,20 +121,25 @@ def arrange(
 
 @contextmanager
 def drift_explained(arranged: Arrangement) -> Iterator[None]:
-    """Let an error about schemas that cannot be combined name the files; those of this machine are looked at."""
+    """Let an error about the files' schemas name the files: two that cannot be combined, or one that cannot be read.
+    Those of this machine are looked at."""
     try:
         yield
     except Exception as error:
-        found = _drift(arranged) if "Fail to merge schema" in str(error) else None
-        if found is None:
+        if "://" in str(arranged.arguments["path"]):
             raise
-        raise UserError(found, hint="read the files apart, or say what you want with schema=…") from error
+        files, read = _one_by_one(arranged)
+        found = describe_drift(files, read) if "Fail to merge schema" in str(error) else None
+        if found is not None:
+            raise UserError(found, hint="read the files apart, or say what you want with schema=…") from error
+        if len(files) > 1 and (damaged := find_unreadable(files, read)) is not None:
+            raise UserError(damaged, hint="remove or replace the file") from error
+        raise
 
 
-def _drift(arranged: Arrangement) -> str | None:
+def _one_by_one(arranged: Arrangement) -> tuple[list[str], Callable[[str], pa.Schema]]:
+    """The files, and how to read the schema of one."""
     path, format = arranged.arguments["path"], FORMATS[arranged.method]
-    if "://" in str(path):
-        return None
     extension = FileArguments(arranged.method, arranged.arguments).extension or f".{format}"
     files = [f"/{file}" for file in list_files(listing_context(), path, extension)]
 
@@ -135,7 +148,7 @@ def _drift(arranged: Arrangement) -> str | None:
         arguments.pop("name", None)
         return getattr(SessionContext(), f"read_{format}")(**arguments).schema()
 
-    return describe_drift(files, read)
+    return files, read
 
 
 def register_files(context: SessionContext, register: Callable[..., None], arranged: Arrangement) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 from datafusion import SessionConfig, SessionContext
 
-from sparkfusion.errors import UserError
+from sparkfusion.errors import UserError, clean_message
 from sparkfusion.feed.ready.formats import ending_of, format_of
 from sparkfusion.feed.ready.hive import NULL_VALUE, inferred_type, partition_of
 from sparkfusion.feed.ready.patterns import is_hidden, split_glob
@@ -85,7 +85,7 @@ def survey(
     shown = [file for file in files if not is_hidden(_name(file))]
     of_format = [file for file in shown if format is None or format_of(file) == format]
     endings = {ending_of(_name(file)) for file in of_format}
-    extension, compression = _common_ending(endings, len(shown) == len(of_format))
+    extension, compression = _common_ending(endings, len(shown) == len(of_format), paths)
     roots = _roots(paths)
     directories = {file: _partitions(file, roots) for file in of_format}
     values = _agreed(directories) if hive else {}
@@ -103,7 +103,9 @@ def survey(
     )
 
 
-def _common_ending(endings: set[tuple[str, str | None]], only_these: bool) -> tuple[str | None, str | None]:
+def _common_ending(
+    endings: set[tuple[str, str | None]], only_these: bool, paths: Paths
+) -> tuple[str | None, str | None]:
     if not endings:
         return None, None
     if len(endings) == 1:
@@ -111,7 +113,12 @@ def _common_ending(endings: set[tuple[str, str | None]], only_these: bool) -> tu
     compressions = {compression for _, compression in endings}
     if only_these and len(compressions) == 1:
         return "", next(iter(compressions))
-    return None, None
+    shown = sorted(ending for ending, _ in endings)
+    raise UserError(
+        f"the files of {str(paths)!r} do not all end alike, and a table reads files of one ending only: "
+        f"{', '.join(map(repr, shown))}",
+        hint=f"read them apart with patterns such as {f'*{shown[0]}'!r}, and put them together with UNION ALL",
+    )
 
 
 def _agreed(spelled: dict[str, list[str]]) -> dict[str, list[str | None]]:
@@ -172,4 +179,14 @@ def describe_drift(files: Sequence[str], read: Callable[[str], pa.Schema]) -> st
             known = seen.setdefault(field.name, (field.type, file))
             if known[0] != field.type and pa.null() not in (known[0], field.type):
                 return f"column {field.name!r} is {field.type} in {file!r} and {known[0]} in {known[1]!r}"
+    return None
+
+
+def find_unreadable(files: Sequence[str], read: Callable[[str], pa.Schema]) -> str | None:
+    """The first of some files whose schema cannot be read, in words; None if there is none."""
+    for file in files:
+        try:
+            read(file)
+        except Exception as error:
+            return f"the file {file!r} cannot be read: {clean_message(error)}"
     return None

@@ -30,8 +30,10 @@ from sparkfusion.plan.wire.build import union
 from sparkfusion.plan.wire.depth import check_depth, too_deep
 from sparkfusion.session.chains import computes_long_chain
 from sparkfusion.session.config import SessionSettings
+from sparkfusion.session.directory_tables import DirectoryTables
 from sparkfusion.session.encoding import encode_plan, leaf_bytes
 from sparkfusion.session.feeds import FeedTables
+from sparkfusion.session.file_places import TABLE_SCAN, FilePlaces
 from sparkfusion.session.host_tables import HostTables
 from sparkfusion.session.lossy import LossyTables
 from sparkfusion.session.memory_rows import SHOW_SIZES, survey
@@ -49,7 +51,6 @@ _ENABLE = "SET sparkfusion.enabled = true"
 _WRITE_FIRST = "write the rows that the query needs to Parquet with a simpler query, and register these files"
 _STATEMENT = re.compile(r"CopyTo: |Explain|Analyze")
 _SUBQUERIES = "datafusion.optimizer.enable_physical_uncorrelated_scalar_subquery"
-_TABLE_SCAN = re.compile(r"TableScan: (.+?)(?= projection=|, (?:full_|partial_)?filters=|, fetch=|$)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,7 @@ class Planner:
         settings: SessionSettings,
         prepare: Callable[[SessionContext], None],
         memory_tables: MemoryTables,
+        directory_tables: DirectoryTables,
         tasks_see_files: Callable[[], bool] = lambda: True,
     ) -> None:
         self._settings = settings
@@ -93,6 +95,7 @@ class Planner:
         self._spool = TableSpool()
         self._probes: dict[tuple[str, ...], SchemaProbe] = {}
         self.lossy_tables = LossyTables()
+        self.file_places = FilePlaces(directory_tables)
         self.host_tables = HostTables()
         self.feeds = FeedTables()
 
@@ -115,6 +118,7 @@ class Planner:
         """
         started = time.perf_counter()
         with self._lock:
+            self.file_places.check(frame)
             attempt = _Attempt(self._settings.ours, self._settings.datafusion_options(), with_rows=with_rows)
             try:
                 graph = self._distribute(frame, attempt)
@@ -141,6 +145,7 @@ class Planner:
         whose rows it takes."""
         with self._lock:
             for query in reads:
+                self.file_places.check(query)
                 self._refuse_placeholders(query, reason)
             distribution = Distribution(reason=reason, why=self._why(NotDistributableError(reason), reads[0]))
             options = self._settings.datafusion_options()
@@ -152,7 +157,7 @@ class Planner:
             raise NotDistributableError("sparkfusion.enabled is false", Why.SWITCHED_OFF)
         logical = frame.logical_plan()
         text = logical.display_indent()
-        tables = dict.fromkeys(_TABLE_SCAN.findall(text))
+        tables = dict.fromkeys(TABLE_SCAN.findall(text))
         check_logical(text, {table: lost for table in tables if (lost := self.lossy_tables.lost(table))})
         if computes_long_chain(text):  # planning it takes seconds, for a plan that would be refused
             raise too_deep()

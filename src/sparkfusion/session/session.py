@@ -92,7 +92,7 @@ class Session(CatalogMethods):
             runner.close()
             raise
         see_files = partial(runner.shares_files, self.config.ours)
-        self._planner = Planner(self.config, self.prepare, MemoryTables(self._schema), see_files)
+        self._planner = Planner(self.config, self.prepare, MemoryTables(self._schema), self.directory_tables, see_files)
         self._closed = False
 
     def _configure(self, settings: Mapping[str, object]) -> None:
