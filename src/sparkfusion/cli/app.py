@@ -1,4 +1,4 @@
-"""The command group: the way of an error to the terminal, and exit codes.
+"""The command group: how errors are printed, and exit codes.
 
 | code | meaning |
 |------|---------|
@@ -112,7 +112,7 @@ def _report(error: BaseException, text: str, *, debug: bool) -> None:
 
 
 def _discard_output() -> None:
-    """Whoever read our output has seen enough: keep the interpreter from complaining when it flushes stdout."""
+    """The reader of our output has closed the pipe: keep the interpreter from complaining when it flushes stdout."""
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

@@ -33,7 +33,7 @@ def _tables(_ctx: click.Context, _option: click.Parameter, values: tuple[str, ..
 
 
 def _settings(_ctx: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Whether a full name exists is the session's business."""
+    """Full names are checked by the session."""
     return tuple(map(_setting, values))
 
 

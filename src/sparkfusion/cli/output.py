@@ -1,4 +1,4 @@
-"""Results as text: a table for people, CSV and JSON as streams. Only the table ever holds rows back."""
+"""Results as text: a table for people, CSV and JSON as streams. Only the table collects rows."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _objects(names: list[str], batch: pa.RecordBatch, between: str) -> Iterator[
 
 
 class _PipeConsole(Console):
-    """A reader that has seen enough is no error here either; rich would exit with 1."""
+    """A closed pipe is not an error here; rich would exit with 1."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError

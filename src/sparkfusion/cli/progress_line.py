@@ -1,4 +1,4 @@
-"""One line on stderr that tells how far the query is, gone when it ends. Only where a person sees it."""
+"""A progress line on stderr, erased when the query ends. Shown only on a terminal."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Joins with tables whose sizes only we know: feeds, and tables of the host. DataFusion plans them as if of any size.
+"""Joins with tables whose sizes only sparkfusion knows: feeds and Spark DataFrames. DataFusion does not know them.
 
-A side that is known to be small goes whole to every task, instead of both being shuffled. Otherwise the smaller one
+If one side is known to be small, it is broadcast to every task. Otherwise both sides are shuffled, and the smaller one
 becomes the build side, which is held in memory.
 """
 
@@ -55,7 +55,7 @@ def choose_build_sides(
 
 
 def _is_free(node: PlanNode, child: int, free: bool) -> bool:
-    """Whether the rows of a child may come in any partitions."""
+    """Whether it does not matter how the rows of a child are partitioned."""
     name = kind(node)
     if name in ("repartition", "coalesce_partitions", "sort_preserving_merge"):
         return True
@@ -84,14 +84,14 @@ def _collect_small_side(
 
 
 def _leaf(node: PlanNode) -> PlanNode:
-    """The scan below operators that take rows one by one; any other node if there is none."""
+    """The scan below row-wise operators; the node itself if there is none."""
     while kind(node) in _ROW_WISE:
         (node,) = children(node)
     return node
 
 
 def _build_on_smaller_side(join: pb.HashJoin, width: Callable[[PlanNode], int]) -> None:
-    """DataFusion has done it where it knows both sizes. A join keeps the order of its right side, so that one stays."""
+    """Make the smaller side the build side. An ordered right side is not swapped, because a join keeps its order."""
     sides = (join.left, join.right)
     if join.null_aware or not any(parts_of(node) for side in sides for node in walk(side)):
         return
@@ -102,7 +102,7 @@ def _build_on_smaller_side(join: pb.HashJoin, width: Callable[[PlanNode], int]) 
 
 
 def _estimated_bytes(node: PlanNode) -> int | None:
-    """At most about so much comes out of a node; None if nobody knows how large a feed is."""
+    """An upper estimate of a node's output in bytes; None if the size of a feed is not known."""
     conf = file_scan_conf(node)
     if conf is not None:
         size = sum(file.size for group in conf.file_groups for file in group.files)
@@ -123,7 +123,7 @@ def _may_be_ordered(side: PlanNode) -> bool:
 
 
 def _swap(join: pb.HashJoin, width: Callable[[PlanNode], int]) -> None:
-    """The same rows and columns with the inputs the other way round."""
+    """Swap the inputs of the join; rows and columns stay the same."""
     left, right = width(join.left), width(join.right)
     if join.join_type in _BOTH_SIDES:
         given = list(join.projection) or list(range(left + right))

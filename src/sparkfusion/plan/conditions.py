@@ -1,4 +1,4 @@
-"""Conditions of a plan that another engine may evaluate too, before rows come here.
+"""Filters of a plan that Spark can evaluate too, before it hands over rows.
 
 The plan keeps its own filter, so that the other engine may let rows through that the filter drops. It must never drop
 one that the filter keeps. What it cannot be asked is left out: that lets more rows through.

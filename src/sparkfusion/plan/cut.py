@@ -52,7 +52,7 @@ def _with_final_kind(exchange: Exchange, reader: Stage | None) -> Exchange:
 
 
 def _head_of(root: PlanNode) -> Head:
-    """A bare gather, or a limit over one, needs no plan: its frames go to the caller as they come."""
+    """A plain gather, or a limit over one, needs no plan: its batches go straight to the caller."""
     skip, fetch, node = 0, None, root
     if kind(node) == "global_limit":
         skip = node.global_limit.skip
@@ -126,7 +126,7 @@ class _Cutter:
         )
 
     def gather(self, node: PlanNode) -> None:
-        """Make the node a stage of its own; whoever reads it sees every task's rows, a group for each task."""
+        """Make the node a stage of its own. Its consumer reads one file group for each of its tasks."""
         described = self._describe(node)
         tasks = partition_count(node)
         exchange = self._add_stage(node, tasks=tasks, kind=ExchangeKind.GATHER, partitions=1, described=described)
@@ -183,7 +183,7 @@ class _Cutter:
         return number
 
     def _is_mergeable(self, plan: PlanNode) -> bool:
-        """Every leaf is a shuffle read by partition, or read whole by every task; a union's arithmetic is neither."""
+        """Whether a task may run several partitions: each leaf is a shuffle, or read by every task; not unions."""
         below = plan.repartition.input if kind(plan) == "repartition" else plan
         if partition_count(below) == 1:
             return False

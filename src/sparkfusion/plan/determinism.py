@@ -39,7 +39,7 @@ def has_fetch(node: PlanNode) -> bool:
 
 
 def is_volatile(node: PlanNode) -> bool:
-    """Whether any expression below calls a function that answers differently each time.
+    """Whether any expression below calls a volatile function, such as `random()`.
 
     Expressions are opaque to our view of the format, so what marks such a function is looked for in the bytes: the
     encoded name of a built-in one, the pickled volatility of a Python one. A column of the same name is taken for the

@@ -1,4 +1,4 @@
-"""From DataFusion's plan to a stage graph: gate, rules, cut. The one entry to this package for whoever plans."""
+"""From DataFusion's plan to a stage graph: gate, rules, cut. The entry point of this package."""
 
 from __future__ import annotations
 

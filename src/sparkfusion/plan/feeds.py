@@ -133,7 +133,7 @@ def _offer_predicates(root: PlanNode) -> None:
 
 
 def _plain_columns(conf: pb.FileScanConf) -> list[int]:
-    """The columns that a scan gives, by their place in its schema; none if it gives anything else."""
+    """The indexes of the columns that a scan returns; empty if it computes anything."""
     found = []
     for each in pb.ScanExprs.FromString(conf.projection_exprs).exprs:
         if each.expr.WhichOneof("kind") != "column" or each.expr.column.name != each.alias:
@@ -189,7 +189,7 @@ def scans_arrow(plan: bytes) -> bool:
 
 
 def row_limit(plan: bytes) -> int | None:
-    """How many rows of a task are enough, whatever its units: its root says so."""
+    """The limit at the root of a task's plan: how many rows of the task are enough."""
     root = decode(plan)
     while kind(root) in ("cooperative", "coalesce_batches"):
         (root,) = children(root)

@@ -40,7 +40,7 @@ class _Catalogue(NamedTuple):
 
 
 def spark_functions(frame: datafusion.DataFrame) -> tuple[str, ...]:
-    """The functions of Spark's that a query calls, by the names that they have in its encoded plan.
+    """The Spark functions that a query calls, by their names in its encoded plan.
 
     Raises `NotDistributableError` if a function would be another one in a task, or none. Only DataFusion's own
     description of a plan tells functions of the same name apart (0.6 ms for a query of TPC-H).
@@ -53,7 +53,7 @@ def spark_functions(frame: datafusion.DataFrame) -> tuple[str, ...]:
 
 
 def register_spark_functions(context: SessionContext, names: Iterable[str]) -> None:
-    """Let these names mean Spark's functions in a context. Raises KeyError for one that Spark does not have."""
+    """Register Spark's functions of these names in a context. Raises KeyError for an unknown name."""
     spark = _spark()
     for name in names:
         if name in spark.aggregates:
@@ -90,7 +90,7 @@ def _own() -> _Catalogue:
 
 @lru_cache(maxsize=1)
 def _spark() -> _Catalogue:
-    """Only what is Spark's: a context that has them has DataFusion's other functions too."""
+    """Spark's functions only. A context that has them also has DataFusion's other functions."""
     context = SessionContext()
     context.enable_spark_functions()
     return _catalogue(context, _own().made_by)

@@ -1,6 +1,6 @@
-"""The gate: what may be distributed. Everything else runs on a single node, with the reason given here.
+"""The gate: refuses plans that are not safe to distribute. They run on a single node, with the reason given here.
 
-Refusing is always right; letting something through that does not survive the wire or isolation never is.
+Refusing too much is safe. Accepting a plan that changes when it is encoded or isolated is not.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def check_arrow_scans(root: PlanNode, plan_text: str) -> None:
 
 
 def check_physical(root: PlanNode) -> None:
-    """Refuse every node and option that does not survive the wire or isolation."""
+    """Refuse every node and option that is lost when the plan is encoded, or that is not safe in isolated tasks."""
     for node in walk(root):
         name = kind(node)
         if name in _REFUSED:

@@ -79,7 +79,7 @@ def restrict(node: PlanNode, partitions: Partitions) -> None:
 
 
 def _restrict_merge(child: PlanNode) -> None:
-    """Below a merge stands one partition, or an exchange source of which every group is read."""
+    """The input of a merge is one partition, or an exchange source whose groups are all read."""
     if partition_count(child) == 1:
         restrict(child, (0,))
     elif exchange_of(child) is None:
@@ -102,7 +102,7 @@ def _restrict_union(node: PlanNode, partitions: Partitions) -> None:
 
 
 def _restrict_interleave(node: PlanNode, partitions: Partitions) -> None:
-    """An interleave wants declared hash partitioning, which exchange sources do not carry: a merged union does it."""
+    """An interleave requires declared hash partitioning, which exchange sources lack; a merged union does the same."""
     for child in node.interleave.inputs:
         restrict(child, partitions)
     node.CopyFrom(coalesce(union(node.interleave.inputs)))

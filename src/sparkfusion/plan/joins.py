@@ -18,7 +18,7 @@ def collects_left(node: PlanNode) -> bool:
 
 
 def emits_build_rows(node: PlanNode) -> bool:
-    """Whether a collected-left join would lose or repeat build rows when its probe partitions run apart."""
+    """Whether a collected-left join would lose or repeat build rows if its probe partitions ran in separate tasks."""
     name = kind(node)
     if name == "hash_join":
         return collects_left(node) and (node.hash_join.null_aware or node.hash_join.join_type in BUILD_EMITTING)

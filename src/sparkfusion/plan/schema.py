@@ -1,4 +1,4 @@
-"""The schema of a part of a plan. DataFusion tells it; nothing here encodes or guesses one by hand."""
+"""The schema of a part of a plan, as DataFusion reports it. Nothing here encodes a schema by hand."""
 
 from __future__ import annotations
 

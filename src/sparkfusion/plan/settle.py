@@ -1,4 +1,4 @@
-"""A head that only passes rows on, for callers who want every row made by a task."""
+"""Move the head's plan into a last stage, for callers that need all rows to come from tasks."""
 
 from __future__ import annotations
 

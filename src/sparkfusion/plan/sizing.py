@@ -22,7 +22,7 @@ def scan_bytes(root: PlanNode) -> int:
 
 
 def in_memory_weight(held: int) -> int:
-    """What so many bytes of rows in memory count for, beside bytes of files.
+    """How many bytes of files these bytes of rows in memory count for.
 
     They need no reading, unpacking or decoding where they are, and have to be written out for tasks: a GROUP BY over
     190 MB takes 0.05 s there, 0.3 s and more in tasks.
@@ -34,7 +34,7 @@ def in_memory_weight(held: int) -> int:
 
 
 def is_light(plan: bytes) -> bool:
-    """Whether work grows with what is read: no product of its inputs, no function of the user's that may take long."""
+    """Whether the work is proportional to the input: no product of inputs, no Python function that may take long."""
     if _PYTHON_FUNCTION in plan:
         return False
     return not any(kind(node) in ("cross_join", "nested_loop_join", "unnest") for node in walk(decode(plan)))

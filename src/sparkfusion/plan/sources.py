@@ -1,4 +1,4 @@
-"""Exchange sources: the leaves that the cut leaves behind, and how files are put in their place.
+"""Exchange sources: the scans that the cut puts in place of other stages, and how they get their files.
 
 An exchange source is an Arrow scan whose file groups hold one placeholder path each. A shuffle has a group for each
 partition, a gather or broadcast a group for each producer task. `bind` replaces placeholders by files; the worker calls

@@ -1,4 +1,4 @@
-"""What a plan wants of tables whose rows the runner brings: which columns, which rows, how many."""
+"""What a plan reads of Spark DataFrames: which columns, which rows, how many."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def tables_read(node: PlanNode) -> tuple[TableRead, ...]:
 
 
 def _combined(scans: Sequence[_Scan]) -> TableRead:
-    """The table's rows come once, whoever scans them."""
+    """One read for all scans of a table: its rows come once."""
     first = scans[0].parts[0]
     conditions = list(dict.fromkeys(scan.condition for scan in scans))
     wanted = [condition for condition in conditions if condition is not None]

@@ -1,4 +1,4 @@
-"""Tables whose rows the runner brings: scans of files that do not exist, and how real ones are put in their place.
+"""Spark DataFrames in plans: scans of placeholder files, which are replaced by real files in the tasks.
 
 DataFusion plans such a table as a listing of Arrow files, one for each part; the runner decides what a part is. Their
 paths are placeholders in a plan that travels, like those of exchange sources.

@@ -18,7 +18,7 @@ from sparkfusion.verify.order import DeclaredOrder, declared_order, order_violat
 
 @dataclass(frozen=True)
 class Verdict:
-    """`undecided` holds the reason why neither "right" nor "wrong" can be said."""
+    """`undecided` holds the reason if it cannot be decided whether the answer is right."""
 
     comparison: Comparison
     undecided: str | None = None

@@ -1,4 +1,4 @@
-"""Many verified queries in one table: how many passed, and how many of them prove anything."""
+"""The results of many verified queries: how many passed, and how many were distributed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Report:
 
     @property
     def really_distributed(self) -> int:
-        """Queries whose answer was right and whose work was divided."""
+        """Queries whose answer was right and that ran as several tasks."""
         return self.counts[Outcome.PASSED]
 
     @property
@@ -51,7 +51,7 @@ class Report:
 
     @property
     def not_compared(self) -> int:
-        """Queries whose answer was compared with nothing."""
+        """Queries whose answer could not be compared."""
         return self.counts[Outcome.NOT_COMPARABLE]
 
     def to_json(self) -> dict[str, Any]:

@@ -55,7 +55,7 @@ class Leg:
 
 @dataclass(frozen=True)
 class VerifyResult:
-    """The whole story of one query. `leg` names the leg that differs; `comparison` is that leg's, or the last one's.
+    """The result for one query. `leg` names the leg that differs; `comparison` is that leg's, or the last one's.
 
     `stages` and `tasks` count what was seen to run in the distributed leg; `graph` is what was planned.
     """

@@ -99,13 +99,13 @@ def _run(
 
 
 def _then_stop(line: ProgressLine, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """A table is printed when all rows are here: the line stays until then."""
+    """A table is printed when all rows are there; the progress line stays until then."""
     yield from batches
     line.stop()
 
 
 def _stop_before_rows(line: ProgressLine, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows and the line would share one terminal: wait for the first rows, before even the header is written."""
+    """Rows and the progress line share the terminal, so the line is erased before the first rows and the header."""
     first = list(islice(batches, 1))
     line.stop()
     return chain(first, batches)

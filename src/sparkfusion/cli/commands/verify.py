@@ -179,7 +179,7 @@ def _summary(report: Report) -> str:
 
 
 def _verdict(report: Report, require_distributed: bool) -> tuple[int, str | None]:
-    """The exit code, and what to say aloud if the run proves less than one may think."""
+    """The exit code, and a warning if the run proves less than it seems."""
     from sparkfusion.verify import Outcome
 
     alone = report.counts[Outcome.NOT_DISTRIBUTED]
