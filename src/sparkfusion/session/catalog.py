@@ -24,6 +24,7 @@ from sparkfusion.session.frame import DataFrame
 from sparkfusion.session.host_tables import sized
 from sparkfusion.session.lossy import UNNAMED, lost_options
 from sparkfusion.session.object_stores import ObjectStores
+from sparkfusion.session.signatures import describe_method
 from sparkfusion.session.skipping import check_on_error, skip_lines, skipping_table
 from sparkfusion.session.skipping_statement import parse_on_error
 from sparkfusion.session.statements import lossy_external_table
@@ -80,6 +81,7 @@ def _register(name: str) -> Callable[..., None]:
         if name in _OF_ROWS:
             self._planner.memory_tables.adopt([table])
 
+    describe_method(method, original, FORMATS.get(name))
     return method
 
 
@@ -110,6 +112,7 @@ def _read(name: str) -> Callable[..., DataFrame]:
         self._planner.lossy_tables.add(UNNAMED, lost_options(arguments))
         return self._frame(made)
 
+    describe_method(method, original, FORMATS.get(name))
     return method
 
 
