@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -288,3 +289,43 @@ def test_a_table_whose_directory_was_never_there_is_empty(session: Session, tmp_
     assert session.sql("select count(*) as n from t").to_pylist() == [{"n": 0}]
     session.sql("insert into t values (1)")
     assert session.sql("select count(*) as n from t").to_pylist() == [{"n": 1}]
+
+
+@pytest.mark.runners("local", reason="rows are named before tasks get them")
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([1.5, None, 2.0], pa.float64()),
+        pa.array([1.5, None, 2.0], pa.float32()),
+        pa.array([date(2020, 1, 2), None, date(1960, 3, 4)], pa.date64()),
+        pa.array([True, None, False]),
+    ],
+    ids=lambda values: str(values.type),
+)
+def test_nulls_of_a_partition_column_are_written_as_null(session: Session, tmp_path: Path, values: pa.Array) -> None:
+    session.from_arrow(pa.table({"id": range(3), "p": values})).write_parquet(tmp_path / "t", partition_by=["p"])
+    rows = session.read_parquet(tmp_path / "t").sort("id").to_pylist()
+    assert [row["p"] is None for row in rows] == [False, True, False]
+    session.from_arrow(pa.table({"id": [0, 2], "p": values.drop_null()}), "given")
+    session.context.sql(f"copy given to '{tmp_path}/like/' stored as parquet partitioned by (p)").collect()
+    names = {path.name for path in (tmp_path / "like").iterdir()}
+    assert {path.name for path in (tmp_path / "t").iterdir()} == names | {f"p={NULL}"}, "named otherwise by DataFusion"
+
+
+@pytest.mark.parametrize("made", ["external", "given"])
+def test_null_partitions_that_come_later_are_null(session: Session, tmp_path: Path, made: str) -> None:
+    (tmp_path / "p=a").mkdir()
+    pq.write_table(pa.table({"v": [1]}), tmp_path / "p=a" / "0.parquet")
+    if made == "external":
+        session.sql(f"create external table t stored as parquet partitioned by (p) location '{tmp_path}/'")
+    else:
+        session.register_parquet("t", tmp_path, table_partition_cols=[("p", pa.string())])
+    session.from_pydict({"v": [2], "p": pa.array([None], pa.string())}, "later").write_table("t")
+    query = "select v, p is null as n from {} order by v"
+    wanted = [{"v": 1, "n": False}, {"v": 2, "n": True}]
+    assert session.sql(query.format("t")).to_pylist() == wanted
+    assert session.table("t").filter("p is null").count() == 1
+    session.from_pydict({"v": [3], "p": ["b"]}, "more").write_table("t")
+    session.sql("create table copied as select v, p from t where v < 3")
+    assert session.sql(query.format("copied")).to_pylist() == wanted
+    assert session.sql("select count(*) as n, count(p) as p from t").to_pylist() == [{"n": 3, "p": 2}]

@@ -23,6 +23,7 @@ from sparkfusion.session.file_tables import FORMATS, arrange, read_files, regist
 from sparkfusion.session.frame import DataFrame
 from sparkfusion.session.host_tables import sized
 from sparkfusion.session.lossy import UNNAMED, lost_options
+from sparkfusion.session.null_views import null_views
 from sparkfusion.session.object_stores import ObjectStores
 from sparkfusion.session.signatures import describe_method
 from sparkfusion.session.skipping import check_on_error, skip_lines, skipping_table
@@ -254,13 +255,15 @@ class CatalogMethods:
         call_datafusion(self._object_stores.add, self.context, schema, store, host)
 
     def read_names(self, text: str, read: Callable[[], T], otherwise: T | None = None) -> T:
-        """Read a query or a name, where names of large in-memory tables mean them by reference.
+        """Read a query or a name, where names of large in-memory tables mean them by reference, and those of tables
+        that have got NULL partitions show these as NULL.
 
         If there are none, or what the text says can be said of the tables themselves only, it is read as it is.
         """
         settings, tables = self.config.ours, self._planner.memory_tables
         with tables.made_by(text):
             views = tables.views(text, settings.integer("memory_table_bytes"))
+            views |= null_views(self.directory_tables, text)
             if views:
                 with suppress(SparkfusionError), self._schema.instead(views):
                     return read()

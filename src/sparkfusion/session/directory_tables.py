@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -20,6 +20,9 @@ from sparkfusion.session.write import CopyTarget, WriteTarget, copy_tail
 _NAME = r"(?:\"(?:[^\"]|\"\")+\"|\w+)"
 REFERENCE = re.compile(rf"{_NAME}(?:\.{_NAME})*")
 """The name of a table in SQL, with or without catalog and schema."""
+
+INSERT = re.compile(rf"\s*INSERT\s+(?:INTO|OVERWRITE)\s+(?:TABLE\s+)?({REFERENCE.pattern})", re.IGNORECASE)
+"""The beginning of a statement that writes to a table."""
 
 _PART = re.compile(r"\"((?:[^\"]|\"\")+)\"|(\w+)")
 _CREATE = re.compile(
@@ -82,6 +85,12 @@ class DirectoryTables:
     def find(self, reference: str) -> DirectoryTable | None:
         table, made = self._made.get(self.own_name(reference) or "", (None, None))
         return made if table is not None and self.meant_by(reference) is table else None
+
+    def named_in(self, text: str) -> Iterator[tuple[str, Table, DirectoryTable]]:
+        """Those that a query may mean."""
+        for name, (table, made) in list(self._made.items()):
+            if name.lower() in text.lower() and self._schema.own(name) is table:
+                yield name, table, made
 
     def meant_by(self, reference: str) -> Table | None:
         name = self.own_name(reference)

@@ -119,7 +119,7 @@ def _show_nulls(context: SessionContext, name: str, nullable: set[str]) -> None:
     frame = context.table(name)
     columns = [each for each in frame.schema() if each.name in nullable]
     for column in columns:
-        if not _is_text(column.type):
+        if not is_text(column.type):
             context.deregister_table(name)
             raise UserError(
                 f"cannot create table {name}: partition column {column.name!r} is {column.type}, and a directory "
@@ -131,6 +131,7 @@ def _show_nulls(context: SessionContext, name: str, nullable: set[str]) -> None:
     context.register_view(name, show_partitions(frame, shown))
 
 
-def _is_text(type: pa.DataType) -> bool:
+def is_text(type: pa.DataType) -> bool:
+    """Whether the column may hold the name of a directory for NULL."""
     plain = type.value_type if pa.types.is_dictionary(type) else type
     return bool(pa.types.is_string(plain) or pa.types.is_large_string(plain) or pa.types.is_string_view(plain))

@@ -28,15 +28,23 @@ def name_nulls(source: datafusion.DataFrame, tail: str) -> datafusion.DataFrame:
     found = _PARTITIONED.search(mask(tail))
     names = [name.strip() for name in tail[found.start(1) : found.end(1)].split(",")] if found is not None else []
     for field in source.schema():
-        if field.nullable and field.name in names and _is_written_as_text(field.type):
-            column = datafusion.col(f'"{field.name}"').cast(pa.string())
-            source = source.with_column(field.name, functions.coalesce(column, datafusion.lit(NULL_VALUE)))
+        if field.nullable and field.name in names:
+            text = _directory_name(datafusion.col(f'"{field.name}"'), field.type)
+            if text is not None:
+                source = source.with_column(field.name, functions.coalesce(text, datafusion.lit(NULL_VALUE)))
     return source
 
 
-def _is_written_as_text(kind: pa.DataType) -> bool:
-    """Whether DataFusion names directories of this type as a cast to text does."""
+def _directory_name(column: datafusion.Expr, kind: pa.DataType) -> datafusion.Expr | None:
+    """The text that DataFusion names the directory of a value with; None for types that it refuses."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
+    text = column.cast(pa.string())
+    if pa.types.is_floating(kind):  # 2 and not 2.0
+        return functions.regexp_replace(text, datafusion.lit(r"\.0$"), datafusion.lit(""))
+    if pa.types.is_date64(kind):
+        return column.cast(pa.date32()).cast(pa.string())
     texts = (pa.string(), pa.large_string(), pa.string_view())
-    return kind in texts or pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date32(kind)
+    if kind in texts or pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date32(kind):
+        return text
+    return None
