@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import tempfile
 import time
@@ -15,8 +16,10 @@ from sparkfusion import Session, SparkfusionError
 from tests.behaviour.parts import DISTRIBUTED, write_parts
 from tests.behaviour.probes import PATIENCE
 from tests.conftest import Connect
+from tests.suites.feeds import feed_numbers
 
 TIMES = 4
+OWN_FILES = pytest.mark.runners("local", "flight", reason="Spark keeps files of its own in the same directory")
 
 
 def _aggregate(session: Session) -> None:
@@ -33,8 +36,16 @@ def _half_read(session: Session) -> None:
         next(iter(stream))
 
 
-@pytest.mark.runners("local", "flight", reason="Spark keeps files of its own in the same directory")
-@pytest.mark.parametrize("run", [_aggregate, _fail, _half_read])
+def _feed(session: Session) -> None:
+    feed_numbers(session, "fed", range(3))
+    assert session.sql("select count(*) as n from fed").to_pylist() == [{"n": 9}]
+    session.deregister_table("fed")
+    feed_numbers(session, "fed", range(3))
+    session.sql("drop /* it */ table fed")
+
+
+@OWN_FILES
+@pytest.mark.parametrize("run", [_aggregate, _fail, _half_read, _feed])
 def test_queries_leave_no_files(connect: Connect, tmp_path: Path, run: Callable[[Session], None]) -> None:
     session = connect(DISTRIBUTED)
     session.register_parquet("t", write_parts(tmp_path))
@@ -42,10 +53,36 @@ def test_queries_leave_no_files(connect: Connect, tmp_path: Path, run: Callable[
     before = _entries()
     for _ in range(TIMES):
         run(session)
+    assert not _new_entries(before)
+
+
+@OWN_FILES
+def test_a_feed_is_there_as_long_as_a_frame_reads_it(connect: Connect, tmp_path: Path) -> None:
+    session = connect(DISTRIBUTED)
+    feed_numbers(session, "other", range(3))
+    before = _entries()
+    feed_numbers(session, "fed", range(3))
+    frame = session.sql("select k from fed").limit(100)
+    session.sql("create view seen as select k from fed where k < 1000")
+    session.sql(f"create or replace external table fed stored as parquet location '{write_parts(tmp_path)}'")
+    session.sql("drop table fed")
+    feed_numbers(session, "fed", range(5))
+    assert frame.count() == session.table("seen").count() == 9
+    assert session.sql("select count(*) as n from fed").to_pylist() == [{"n": 15}]
+    session.sql("drop table fed")
+    session.sql("drop view seen")
+    assert frame.count() == 9
+    del frame
+    assert not _new_entries(before)
+
+
+def _new_entries(before: set[Path]) -> set[Path]:
+    """What is there that was not, after a while: workers remove what they have when they are told to."""
     deadline = time.monotonic() + PATIENCE
     while (left := _entries() - before) and time.monotonic() < deadline:
+        gc.collect()
         time.sleep(0.01)
-    assert not left
+    return left
 
 
 def _entries() -> set[Path]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import random
+import tempfile
+import time
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -18,7 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from sparkfusion import Session, SparkfusionError, UserError
 from sparkfusion.runner.spark.types import arrow_schema
 from tests.behaviour.parts import DISTRIBUTED, rows_of
-from tests.behaviour.probes import Counter, Gate
+from tests.behaviour.probes import PATIENCE, Counter, Gate
 from tests.conftest import Connect
 from tests.runners import ALL_ON_SPARK
 from tests.spark.conf import settings
@@ -514,3 +518,30 @@ def test_closing_early_stops_the_dataframe_too(
         gate.wait_for_arrivals()
         running.close()
         wait_for_no_jobs(spark)
+
+
+def test_a_dropped_table_goes_with_the_last_frame_that_reads_it(session: Session, spark: SparkSession) -> None:
+    before = placeholders()
+    rows = spark.range(100).toDF("id")
+    session.register_spark("numbers", rows)
+    alive = weakref.ref(rows)
+    del rows
+    frame = session.sql("select count(*) as n from numbers where id >= 0")
+    running = session.sql("select id % 7 as k, count(*) as n from numbers group by 1").stream()
+    session.sql("drop table numbers")
+    gc.collect()
+    assert sum(sum(batch.column("n").to_pylist()) for batch in running) == 100
+    assert frame.to_pylist() == [{"n": 100}]
+    assert alive() is not None
+    assert placeholders() != before
+    del frame, running
+    deadline = time.monotonic() + PATIENCE
+    while (alive() is not None or placeholders() != before) and time.monotonic() < deadline:
+        gc.collect()
+        time.sleep(0.01)
+    assert alive() is None
+    assert placeholders() == before
+
+
+def placeholders() -> set[Path]:
+    return set(Path(tempfile.gettempdir()).glob("sparkfusion-*-host-tables-*/*/*"))

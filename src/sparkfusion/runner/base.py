@@ -32,7 +32,7 @@ class QueryJob:
         recipe: gives the same for tasks in other processes, picklable; raises where that cannot be.
         writes: tasks whose rows would go to the reader write them to files instead.
         feeds: the fed tables that it scans.
-        files: what owns files that it reads; they go with it.
+        keeps: what owns tables and files that it reads; they may go when it has ended.
     """
 
     query: QueryId
@@ -44,7 +44,7 @@ class QueryJob:
     recipe: Callable[[], PrepareContext | None] = lambda: None
     writes: CopyOrder | None = None
     feeds: tuple[FeedDeclaration, ...] = ()
-    files: tuple[object, ...] = ()
+    keeps: tuple[object, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,10 @@ class Runner(Protocol):
 
     def adopt(self, source: object) -> HostTable:
         """Take a table of the host's own kind as an input of queries, or raise a `UserError`."""
+        ...
+
+    def release(self, table: TableId) -> None:
+        """Forget a table that was adopted: no query will read it any more. From any thread."""
         ...
 
     def to_spark(self, job: QueryJob, schema: pa.Schema) -> Any:

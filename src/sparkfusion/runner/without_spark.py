@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from sparkfusion.errors import UserError
+from sparkfusion.plan.tables import TableId
 from sparkfusion.runner.base import HostTable, QueryJob
 
 
@@ -15,6 +16,9 @@ class WithoutSpark:
 
     def adopt(self, source: object) -> HostTable:
         raise _not_on_spark(f"cannot register a {type(source).__qualname__}")
+
+    def release(self, table: TableId) -> None:
+        del table  # none was adopted
 
     def to_spark(self, job: QueryJob, schema: pa.Schema) -> Any:
         del job, schema

@@ -28,7 +28,7 @@ from sparkfusion.session.object_stores import ObjectStores
 from sparkfusion.session.signatures import describe_method
 from sparkfusion.session.skipping import check_on_error, skip_lines, skipping_table
 from sparkfusion.session.skipping_statement import parse_on_error
-from sparkfusion.session.statements import lossy_external_table
+from sparkfusion.session.statements import lossy_external_table, makes_or_drops_tables
 from sparkfusion.session.table_names import call_with_tables, name_hint
 from sparkfusion.session.table_writes import write_table
 from sparkfusion.session.verbs import call_datafusion, unwrap
@@ -185,7 +185,7 @@ class CatalogMethods:
         """
         table = sized(self._runner.adopt(source), rows, bytes)
         try:
-            self._planner.host_tables.register(self.context, name, table)
+            self._planner.host_tables.register(self.context, name, table, self._runner.release)
         except UserError:
             raise
         except Exception as error:
@@ -261,6 +261,9 @@ class CatalogMethods:
         If there are none, or what the text says can be said of the tables themselves only, it is read as it is.
         """
         settings, tables = self.config.ours, self._planner.memory_tables
+        if makes_or_drops_tables(text):
+            with tables.made_by(text), self._schema.as_they_are():
+                return read()
         with tables.made_by(text):
             views = tables.views(text, settings.integer("memory_table_bytes"))
             views |= null_views(self.directory_tables, text)
@@ -294,10 +297,8 @@ class CatalogMethods:
         files, options = call_datafusion(skipping_table, method, arguments, self._object_stores.prepare, hive=hive)
         path = arguments["path"]
         name = Path(str(path[0] if isinstance(path, list) else path)).name.replace('"', '""')
-        apart = SessionContext()
-        self._planner.feeds.register(apart, f'"{name}"', WorkUnitFeed(files), options)
-        plan = apart.table(f'"{name}"').logical_plan()
-        return self._frame(self.context.create_dataframe_from_logical_plan(plan))
+        read = self._planner.feeds.read(f'"{name}"', WorkUnitFeed(files), options)
+        return self._frame(self.context.create_dataframe_from_logical_plan(read.logical_plan()))
 
     def _frame(self, inner: datafusion.DataFrame) -> DataFrame:
         return DataFrame(cast("Any", self), inner)

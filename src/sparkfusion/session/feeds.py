@@ -12,7 +12,6 @@ import datafusion
 from datafusion import SessionContext
 
 from sparkfusion.errors import UserError, clean_message
-from sparkfusion.exchange.owned import OwnedDirectory
 from sparkfusion.feed.declare import FeedDeclaration
 from sparkfusion.feed.feed import WorkUnitFeed
 from sparkfusion.plan.feeds import FedTable, FeedId, FeedScan, mark_feeds
@@ -20,6 +19,8 @@ from sparkfusion.plan.wire import PlanNode, encode, file_scan_conf, walk
 from sparkfusion.plan.wire import decode as decode_plan
 from sparkfusion.session.feed_options import FeedOptions
 from sparkfusion.session.feed_requests import combined, requests
+from sparkfusion.session.placeholders import Placeholders
+from sparkfusion.session.session_schema import SessionSchema
 from sparkfusion.session.table_names import name_hint
 from sparkfusion.worker.session import session_config
 
@@ -30,38 +31,45 @@ _STATISTICS = "datafusion.execution.collect_statistics"
 
 
 class FeedTables:
-    """The feeds of one session. Placeholder files stand for them: reading one fails, instead of finding no rows."""
+    """The feeds of one session. Each is forgotten when its table is gone, and no frame reads it any more."""
 
-    def __init__(self) -> None:
-        self._home: OwnedDirectory | None = None
+    def __init__(self, schema: SessionSchema) -> None:
+        self._placeholders = Placeholders("feeds", schema)
         self._numbers = itertools.count()
         self._feeds: dict[int, tuple[str, WorkUnitFeed, FeedOptions]] = {}
         self._templates: dict[tuple[int, tuple[tuple[str, str], ...]], bytes] = {}
 
     def register(self, context: SessionContext, name: str, feed: WorkUnitFeed, options: FeedOptions) -> None:
-        if self._home is None:
-            self._home = OwnedDirectory("feeds", Path(tempfile.gettempdir()))
         _template(name, options, {})  # what is wrong with the options is said now
         number = next(self._numbers)
-        directory = self._home.path / str(number)
-        directory.mkdir()
-        for part in range(_PARTS):
-            (directory / f"{part}.arrow").write_bytes(_PLACEHOLDER)
         try:
-            context.register_arrow(name, str(directory), schema=options.schema)
-            planned_as = context.table(name).logical_plan().to_variant().table_name()
+            planned_as = self._placeholders.register(context, name, number, options.schema, _PARTS, self._forget)
         except Exception as error:
             words = clean_message(error)
             raise UserError(f"cannot register feed {name!r}: {words}", hint=name_hint(words, context)) from error
         self._feeds[number] = planned_as, feed, options
 
+    def read(self, name: str, feed: WorkUnitFeed, options: FeedOptions) -> datafusion.DataFrame:
+        """A feed without a table in the user's catalog."""
+        _template(name, options, {})
+        number = next(self._numbers)
+        placed = self._placeholders.read(name, number, options.schema, _PARTS, self._forget)
+        self._feeds[number] = placed.name, feed, options
+        return placed.frame
+
+    def _forget(self, table: int) -> None:
+        self._feeds.pop(table, None)
+        for key in list(self._templates):
+            if key[0] == table:
+                self._templates.pop(key, None)
+
     def read_by(self, frame: datafusion.DataFrame) -> list[str]:
         """The names of fed tables that DataFusion's own plan of the frame reads."""
-        if self._home is None:
+        if self._placeholders.home is None:
             return []
         text = frame.execution_plan().display_indent()
-        home = str(self._home.path).lstrip("/")
-        return [name for number, (name, _, _) in self._feeds.items() if f"{home}/{number}/" in text]
+        home = str(self._placeholders.home).lstrip("/")
+        return [name for number, (name, _, _) in list(self._feeds.items()) if f"{home}/{number}/" in text]
 
     def mark(
         self, root: PlanNode, tasks_for: Callable[[int], int], session_options: Mapping[str, str]
@@ -72,10 +80,10 @@ class FeedTables:
             tasks_for: the tasks that so many bytes are worth.
             session_options: the `datafusion.*` options of the session; those of file formats hold for scans.
         """
-        if self._home is None:
+        if self._placeholders.home is None:
             return ()
         chosen = tuple((name, value) for name, value in session_options.items() if name.startswith(_SCAN_OPTIONS))
-        return mark_feeds(root, str(self._home.path), lambda table: self._fed(table, chosen), tasks_for)
+        return mark_feeds(root, str(self._placeholders.home), lambda table: self._fed(table, chosen), tasks_for)
 
     def _fed(self, table: int, session_options: tuple[tuple[str, str], ...]) -> FedTable:
         name, _, options = self._feeds[table]
@@ -127,8 +135,7 @@ class FeedTables:
         return tuple(made)
 
     def close(self) -> None:
-        if self._home is not None:
-            self._home.close()
+        self._placeholders.close()
 
 
 def _template(name: str, options: FeedOptions, session_options: Mapping[str, str]) -> bytes:

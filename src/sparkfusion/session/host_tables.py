@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import re
-import tempfile
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import datafusion
 import pyarrow as pa
 from datafusion import SessionContext
 
 from sparkfusion.errors import UserError
-from sparkfusion.exchange.owned import OwnedDirectory
 from sparkfusion.plan.sources import object_path
 from sparkfusion.plan.tables import TableHint, TableId, mark_tables
 from sparkfusion.plan.wire import PlanNode
 from sparkfusion.runner.base import HostTable
-
-_PLACEHOLDER = b"-"  # one byte: DataFusion skips empty files, and could split longer ones between tasks
-
+from sparkfusion.session.placeholders import Placeholders
+from sparkfusion.session.session_schema import SessionSchema
 
 _BYTES_OF_A_TEXT = 20  # Spark's own guess for values whose size is not fixed
 
@@ -42,38 +39,44 @@ def _width(kind: pa.DataType) -> int:
 
 
 class HostTables:
-    """Placeholder files of one session. They are no Arrow files: reading them fails, instead of finding no rows."""
+    """The tables of one session whose rows the runner brings. Placeholder files stand for them.
 
-    def __init__(self) -> None:
-        self._home: OwnedDirectory | None = None
+    Each is forgotten when its table is gone, and no frame reads it any more.
+    """
+
+    def __init__(self, schema: SessionSchema) -> None:
+        self._placeholders = Placeholders("host-tables", schema)
         self._hints: dict[TableId, TableHint] = {}
 
-    def register(self, context: SessionContext, name: str, table: HostTable) -> None:
-        if self._home is None:
-            self._home = OwnedDirectory("host-tables", Path(tempfile.gettempdir()))
-        directory = self._home.path / str(table.id)
-        directory.mkdir()
-        for part in range(table.parts):
-            (directory / f"{part:06d}.arrow").write_bytes(_PLACEHOLDER)
-        context.register_arrow(name, str(directory), schema=table.schema)
+    def register(
+        self, context: SessionContext, name: str, table: HostTable, release: Callable[[TableId], object]
+    ) -> None:
+        """Register a table. `release` is called when nothing reads it any more, on any thread."""
+
+        def forget(number: TableId) -> None:
+            self._hints.pop(number, None)
+            release(number)
+
         self._hints[table.id] = TableHint(name, table.bytes, table.parts)
+        self._placeholders.register(context, name, table.id, table.schema, table.parts, forget)
 
     def mark(self, root: PlanNode) -> bool:
         """Make scans of these tables placeholders that travel, in place. Whether the plan has any."""
-        return self._home is not None and mark_tables(root, str(self._home.path), self._hints)
+        home = self._placeholders.home
+        return home is not None and mark_tables(root, str(home), self._hints)
 
     def small(self, most_bytes: int) -> set[TableId]:
         """The tables that are said to be no larger than that."""
-        return {table for table, hint in self._hints.items() if hint.bytes <= most_bytes}
+        return {table for table, hint in list(self._hints.items()) if hint.bytes <= most_bytes}
 
     def read_by(self, frame: datafusion.DataFrame) -> list[str]:
         """The names of such tables that DataFusion's own plan of the frame reads."""
-        if self._home is None:
+        home = self._placeholders.home
+        if home is None:
             return []
         text = frame.execution_plan().display_indent()
-        found = re.findall(re.escape(object_path(str(self._home.path))) + r"/(\d+)/", text)
+        found = re.findall(re.escape(object_path(str(home))) + r"/(\d+)/", text)
         return [self._hints[int(table)].name for table in dict.fromkeys(found)]
 
     def close(self) -> None:
-        if self._home is not None:
-            self._home.close()
+        self._placeholders.close()

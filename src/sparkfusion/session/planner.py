@@ -37,8 +37,9 @@ from sparkfusion.session.file_places import TABLE_SCAN, FilePlaces
 from sparkfusion.session.host_tables import HostTables
 from sparkfusion.session.lossy import LossyTables
 from sparkfusion.session.memory_rows import SHOW_SIZES, survey
-from sparkfusion.session.memory_tables import MemoryTables, TableFiles
+from sparkfusion.session.memory_tables import MemoryTables
 from sparkfusion.session.reasons import TARGET, single_node_plans, too_small, why_not_planned
+from sparkfusion.session.session_schema import SessionSchema
 from sparkfusion.session.spool import TableSpool
 from sparkfusion.worker.session import SPARK_FUNCTIONS, session_config
 
@@ -62,7 +63,7 @@ class Planned:
         session_options: those of the session, for a single node.
         plan: the whole plan as DataFusion made it for distribution, encoded; None where that was not possible.
         feeds: the scans of fed tables in it.
-        files: those of in-memory tables that it reads. They are there as long as somebody has them.
+        keeps: what owns the tables that it reads, and their files. They are there as long as somebody has it.
         seconds: all of planning. `cut_seconds`: our part of it.
     """
 
@@ -73,7 +74,7 @@ class Planned:
     seconds: float
     cut_seconds: float = 0.0
     feeds: tuple[FeedDeclaration, ...] = ()
-    files: tuple[TableFiles, ...] = ()
+    keeps: tuple[object, ...] = ()
 
 
 class Planner:
@@ -83,21 +84,21 @@ class Planner:
         self,
         settings: SessionSettings,
         prepare: Callable[[SessionContext], None],
-        memory_tables: MemoryTables,
+        schema: SessionSchema,
         directory_tables: DirectoryTables,
         tasks_see_files: Callable[[], bool] = lambda: True,
     ) -> None:
         self._settings = settings
         self._prepare = prepare
-        self.memory_tables = memory_tables
+        self.memory_tables = MemoryTables(schema)
         self._tasks_see_files = tasks_see_files
         self._lock = threading.Lock()
         self._spool = TableSpool()
         self._probes: dict[tuple[str, ...], SchemaProbe] = {}
         self.lossy_tables = LossyTables()
         self.file_places = FilePlaces(directory_tables)
-        self.host_tables = HostTables()
-        self.feeds = FeedTables()
+        self.host_tables = HostTables(schema)
+        self.feeds = FeedTables(schema)
 
     def close(self) -> None:
         self._spool.close()
@@ -137,7 +138,7 @@ class Planner:
             seconds=seconds,
             cut_seconds=attempt.cut_seconds,
             feeds=attempt.declared,
-            files=attempt.files,
+            keeps=(frame.logical_plan(), *attempt.keeps),
         )
 
     def keep_here(self, reads: Sequence[datafusion.DataFrame], reason: str) -> Planned:
@@ -225,7 +226,7 @@ class Planner:
             physical = self._physical(logical, attempt, partitions)
         root = self._encode(physical, attempt)
         self.memory_tables.point_to_versions(root, files)
-        attempt.files = tuple(files)
+        attempt.keeps += tuple(files)
         return root
 
     def _physical(
@@ -360,7 +361,7 @@ class _Attempt:
         self.planned: datafusion.DataFrame | None = None
         self.declared: tuple[FeedDeclaration, ...] = ()
         self.physical: _Physical | None = None
-        self.files: tuple[TableFiles, ...] = ()
+        self.keeps: tuple[object, ...] = ()
 
 
 def _leaves(logical: datafusion.LogicalPlan) -> list[datafusion.LogicalPlan]:

@@ -33,7 +33,6 @@ from sparkfusion.session.explain_statement import datafusion_rows, explain_rows,
 from sparkfusion.session.external_tables import run_statement
 from sparkfusion.session.frame import Copy, DataFrame
 from sparkfusion.session.layout import has_files
-from sparkfusion.session.memory_tables import MemoryTables
 from sparkfusion.session.notices import Notices, require_distributed
 from sparkfusion.session.null_partitions import name_nulls
 from sparkfusion.session.object_stores import ObjectStores
@@ -92,7 +91,7 @@ class Session(CatalogMethods):
             runner.close()
             raise
         see_files = partial(runner.shares_files, self.config.ours)
-        self._planner = Planner(self.config, self.prepare, MemoryTables(self._schema), self.directory_tables, see_files)
+        self._planner = Planner(self.config, self.prepare, self._schema, self.directory_tables, see_files)
         self._closed = False
 
     def _configure(self, settings: Mapping[str, object]) -> None:
@@ -260,7 +259,7 @@ class Session(CatalogMethods):
             recipe=lambda: self._object_stores.recipe(stage.plan for stage in graph.stages),
             writes=writes,
             feeds=planned.feeds,
-            files=planned.files,
+            keeps=planned.keeps,
         )
 
     def place(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,7 +20,9 @@ class SessionSchema(SchemaProvider):
     def __init__(self, context: SessionContext) -> None:
         """Become the schema of this context, which is new."""
         self._tables: dict[str, Table] = {}
-        self._instead = threading.local()
+        self._views: dict[str, Table] = {}
+        self._here = threading.local()
+        self._told: list[Callable[[str], object]] = []
         context.catalog().register_schema("public", self)
 
     @property
@@ -31,16 +33,21 @@ class SessionSchema(SchemaProvider):
         return set(self._tables)
 
     def table(self, name: str) -> Table | None:
-        instead: Mapping[str, Table] = getattr(self._instead, "tables", {})
-        return instead.get(name) or self._tables.get(name)
+        instead: Mapping[str, Table] = getattr(self._here, "instead", {})
+        views = {} if getattr(self._here, "as_they_are", False) else self._views
+        return instead.get(name) or views.get(name) or self._tables.get(name)
 
     def register_table(self, name: str, table: Any) -> None:
         if name in self._tables:
             raise ValueError(f"The table {name} already exists")
         self._tables[name] = table
+        getattr(self._here, "registered", []).append(name)
 
     def deregister_table(self, name: str, cascade: bool = True) -> None:
+        self._views.pop(name, None)
         self._tables.pop(name, None)
+        for tell in self._told:
+            tell(name)
 
     def table_exist(self, name: str) -> bool:
         return name in self._tables
@@ -49,11 +56,37 @@ class SessionSchema(SchemaProvider):
         """The table as it was registered."""
         return self._tables.get(name)
 
+    def tell_removed(self, tell: Callable[[str], object]) -> None:
+        """Call `tell` with the name of every table that is removed, on the thread that removes it."""
+        self._told.append(tell)
+
     @contextmanager
-    def instead(self, tables: Mapping[str, Table]) -> Iterator[None]:
-        """In this thread, let names mean these tables."""
-        self._instead.tables = tables
+    def registering(self) -> Iterator[list[str]]:
+        """The names of the tables that this thread registers here meanwhile."""
+        self._here.registered = names = list[str]()
+        try:
+            yield names
+        finally:
+            self._here.registered = []
+
+    def show_as(self, name: str, view: Table) -> None:
+        """From now on let queries find a view of the table, as long as the table is there."""
+        self._views[name] = view
+
+    @contextmanager
+    def as_they_are(self) -> Iterator[None]:
+        """In this thread, find tables and not views of them: DROP TABLE does not drop views."""
+        before, self._here.as_they_are = getattr(self._here, "as_they_are", False), True
         try:
             yield
         finally:
-            self._instead.tables = {}
+            self._here.as_they_are = before
+
+    @contextmanager
+    def instead(self, tables: Mapping[str, Table]) -> Iterator[None]:
+        """In this thread, let names mean these tables."""
+        self._here.instead = tables
+        try:
+            yield
+        finally:
+            self._here.instead = {}

@@ -19,6 +19,9 @@ _EXTERNAL = re.compile(
     r"(?P<name>(?:\"[^\"]+\"|[\w]+)(?:\.(?:\"[^\"]+\"|[\w]+))*)(?P<rest>.*)$",
     re.IGNORECASE | re.DOTALL,
 )
+_OF_TABLES = re.compile(
+    r"\s*(?:DROP|CREATE(?:\s+OR\s+REPLACE)?(?:\s+(?:UNBOUNDED|EXTERNAL|TEMP|TEMPORARY))*)\s+TABLE\b", re.IGNORECASE
+)
 _STORED_AS = re.compile(r"\bSTORED\s+AS\s+(CSV|JSON|NDJSON)\b", re.IGNORECASE)
 _OPTIONS = re.compile(r"\bOPTIONS\s*\(", re.IGNORECASE)
 _OPTION = re.compile(r"(?:'([^']+)'|([\w.:]+))\s+(?:'[^']*'|[^\s,)]+)")
@@ -66,6 +69,15 @@ def without_leading_comments(sql: str) -> str:
     """
     masked = mask(sql)
     return sql[len(masked) - len(masked.lstrip()) :]
+
+
+def makes_or_drops_tables(sql: str) -> bool:
+    """Whether a statement is DDL of tables, for which a view is something else.
+
+    >>> makes_or_drops_tables("drop /* it */ table t"), makes_or_drops_tables("create view v as table t")
+    (True, False)
+    """
+    return _OF_TABLES.match(mask(sql)) is not None
 
 
 def parse_statement(sql: str) -> Statement | None:

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sparkfusion.config import Settings
 from sparkfusion.errors import SparkfusionError, UserError
 from sparkfusion.exchange.urls import is_url
+from sparkfusion.plan.tables import TableId
 from sparkfusion.runner.base import HostTable, QueryJob, RunningJob
 from sparkfusion.runner.spark.casts import for_spark
 from sparkfusion.runner.spark.choice import choose_store
@@ -53,6 +54,9 @@ class SparkRunner:
 
     def adopt(self, source: object) -> HostTable:
         return self._tables.adopt(source)
+
+    def release(self, table: TableId) -> None:
+        self._tables.release(table)
 
     def to_spark(self, job: QueryJob, schema: pa.Schema) -> DataFrame:
         """A DataFrame that Spark computes when it is asked for its rows."""

@@ -66,6 +66,9 @@ class SparkTables:
             self._frames[table.id] = (frame, table)
         return table
 
+    def release(self, table: TableId) -> None:
+        self._frames.pop(table, None)  # without the lock: a garbage collection may come here while it is held
+
     def _named(self, name: str) -> DataFrame:
         try:
             return self._session.table(name)

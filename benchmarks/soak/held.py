@@ -1,0 +1,87 @@
+"""What processes hold at one moment, and whether that grew."""
+
+from __future__ import annotations
+
+import gc
+import os
+import statistics
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import psutil
+
+SLACK = {"megabytes": 0.05, "threads": 0.25, "objects": 0.01}
+"""Growth that is none, as a share. The allocator keeps some memory, and DataFusion's runtime ends idle threads late."""
+_SHARED_MEMORY = Path("/dev/shm")
+
+
+@dataclass(frozen=True)
+class Held:
+    """What there is of the processes of a session.
+
+    Attributes:
+        files: entries of the temporary directory, and of memory that acts as one.
+        objects: of Python, in the session's own process.
+    """
+
+    files: int
+    megabytes: float
+    threads: int
+    descriptors: int
+    objects: int
+
+    @classmethod
+    def now(cls, directory: Path, processes: Sequence[psutil.Process]) -> Held:
+        gc.collect()
+        objects = len(gc.get_objects())
+        everybody = {each for process in processes for each in (process, *process.children(recursive=True))}
+        return cls(
+            _entries(directory)
+            + sum(_entries(found) for found in _SHARED_MEMORY.glob(_OWN) if _is_of(found, everybody)),
+            sum(_ask(each, lambda each: each.memory_info().rss) for each in everybody) / 1e6,
+            sum(_ask(each, psutil.Process.num_threads) for each in everybody),
+            sum(_ask(each, psutil.Process.num_fds) for each in everybody),
+            objects,
+        )
+
+
+_OWN = "sparkfusion-*"
+
+
+def _is_of(path: Path, processes: set[psutil.Process]) -> bool:
+    return any(path.name.startswith(f"sparkfusion-{each.pid}-") for each in processes)
+
+
+def _entries(directory: Path) -> int:
+    return sum(len(names) + len(files) for _, names, files in os.walk(directory))
+
+
+def _ask(process: psutil.Process, question: Callable[[psutil.Process], int]) -> int:
+    with suppress(psutil.NoSuchProcess):
+        return question(process)
+    return 0
+
+
+def growths(seen: Sequence[Held]) -> dict[str, tuple[float, float]]:
+    """What there was early and late: in the second fifth of the rounds, when all has been used, and in the last."""
+    part = max(1, len(seen) // 5)
+    early, late = seen[part : 2 * part] or seen[:1], seen[-part:]
+    return {field.name: (_median(early, field.name), _median(late, field.name)) for field in fields(Held)}
+
+
+def grown(ours: Sequence[Held], plain: Sequence[Held]) -> dict[str, tuple[float, float]]:
+    """What grew in our session, and by more than it did in plain DataFusion."""
+    usual = growths(plain) if plain else {}
+    found = {}
+    for name, (early, late) in growths(ours).items():
+        before, after = usual.get(name, (1.0, 1.0))
+        allowed = max(1.0 + SLACK.get(name, 0.0), after / before if name in SLACK else 1.0)
+        if late > early * allowed:
+            found[name] = (early, late)
+    return found
+
+
+def _median(some: Sequence[Held], name: str) -> float:
+    return statistics.median(float(getattr(each, name)) for each in some)
