@@ -1,6 +1,6 @@
 """`make soak`: mixed queries in one session for a while. What its processes hold has to stay flat.
 
-    make soak                                   # 120 seconds each: plain DataFusion, in process, on two workers
+    make soak                                   # 120 seconds: plain DataFusion, in process and on two workers, at once
     python -m benchmarks.soak --seconds 900
     python -m benchmarks.soak --side local --only feed
 
@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, astuple, fields
 from pathlib import Path
@@ -39,7 +40,10 @@ def main() -> int:
     if arguments.within is not None:
         soak(arguments.within, arguments.seconds, arguments.only, Path(tempfile.gettempdir()))
         return 0
-    seen = {side: watch(side, arguments) for side in arguments.side or SIDES}
+    sides = arguments.side or SIDES
+    print("side    round", *(f"{field.name:>11}" for field in fields(Held)))
+    with ThreadPoolExecutor(len(sides)) as pool:
+        seen = dict(zip(sides, pool.map(lambda side: watch(side, arguments), sides), strict=True))
     failed = False
     for side, rounds in seen.items():
         found = grown(rounds, seen.get(PLAIN, [])) if side != PLAIN else {}
@@ -52,7 +56,7 @@ def main() -> int:
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=120.0, help="of each side")
+    parser.add_argument("--seconds", type=float, default=120.0, help="all sides run at once")
     parser.add_argument("--side", choices=SIDES, action="append", help="only this one")
     parser.add_argument("--only", choices=[*KINDS, *FEEDS], help="one kind of query")
     parser.add_argument("--keep", action="store_true", help="let the allocator keep what was freed, as it does")
@@ -65,13 +69,12 @@ def watch(side: str, arguments: argparse.Namespace) -> list[Held]:
     command = [sys.executable, "-m", "benchmarks.soak", "--within", side, "--seconds", str(arguments.seconds)]
     command += ["--only", arguments.only] if arguments.only else []
     seen: list[Held] = []
-    print(f"{side:8}", *(f"{field.name:>11}" for field in fields(Held)), flush=True)
     with tempfile.TemporaryDirectory(prefix="soak-") as made:
         environment = {**os.environ, **({} if arguments.keep else _GIVE_BACK), "TMPDIR": made}
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
             for line in process.stdout or ():
                 seen.append(Held(**json.loads(line)))
-                print(f"{len(seen):8}", *(f"{value:11.0f}" for value in astuple(seen[-1])), flush=True)
+                print(f"{side:8}{len(seen):5}", *(f"{value:11.0f}" for value in astuple(seen[-1])), flush=True)
     if process.returncode or not seen:
         raise SystemExit(f"the soak of {side} ended with {process.returncode}")
     return seen

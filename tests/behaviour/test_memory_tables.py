@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import gc
+import tempfile
+import time
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 from sparkfusion import Session, UserError
 from sparkfusion.verify import assert_distributed_eq
 from tests.behaviour.parts import DISTRIBUTED, assert_distributed_like_single_node, part, single_node
+from tests.behaviour.probes import PATIENCE
 from tests.conftest import Connect
 
 COUNT = "select k, count(*) as n, sum(v) as s from m group by k"
@@ -179,3 +182,79 @@ def test_what_can_be_said_of_the_table_only_is_said_of_it(session: Session) -> N
     assert sorted(found.to_pydict()["v"]) == [2, 4]
     kinds = session.sql("select table_type from information_schema.tables where table_name = 'm'").to_pydict()
     assert kinds == {"table_type": ["BASE TABLE"]}
+
+
+def _files(home: Path) -> list[str]:
+    """Every file of rows, and every link to one."""
+    homes = (home, *Path(tempfile.gettempdir()).glob("sparkfusion-*-table-links-*"))
+    return sorted(str(path) for home in homes for path in home.rglob("*") if path.suffix in (".parquet", ".arrow"))
+
+
+def _nested(session: Session, number: int) -> None:
+    rows = part(number)
+    session.from_arrow(rows.append_column("pair", pa.array([{"k": k} for k in rows["k"].to_pylist()])), "m")
+
+
+@SEEN
+@pytest.mark.parametrize("drop", ["drop table m", "create or replace table m as select 1 as k, 2 as v"])
+def test_files_go_with_the_table_and_the_last_frame_that_reads_it(session: Session, tmp_path: Path, drop: str) -> None:
+    before = _files(tmp_path)
+    _from_arrow(session)
+    frame = session.sql(COUNT)
+    session.sql("create view seen as select sum(v) as s from m where k >= 0")
+    rows = frame.collect().sort_by("k")
+    written = _files(tmp_path)
+    assert written != before
+    session.sql(drop)
+    gc.collect()
+    assert frame.collect().sort_by("k") == rows
+    assert session.table("seen").to_pydict() == {"s": [sum(part(0).column("v").to_pylist())]}
+    assert _files(tmp_path) == written
+    session.sql("drop view seen")
+    del frame
+    _wait_for_files(tmp_path, before)
+
+
+@SEEN
+def test_files_of_frames_without_a_name_go_with_them(session: Session, tmp_path: Path) -> None:
+    before, names = _files(tmp_path), session.catalog().schema().names()
+    frame = session.from_arrow(part(0))
+    cached = frame.filter("v >= 0").cache()
+    for each in (frame, cached):
+        assert_distributed_like_single_node(each.select("k", "v"))
+    assert len(_files(tmp_path)) > len(before)
+    assert session.catalog().schema().names() == names
+    del each, frame, cached
+    _wait_for_files(tmp_path, before)
+
+
+@SEEN
+def test_files_of_rows_that_are_in_plans_go_with_the_next_query(session: Session, tmp_path: Path) -> None:
+    seen = []
+    for number in range(3):
+        _nested(session, number)
+        assert_distributed_like_single_node(session.sql("select pair, sum(v) as s from m group by pair"))
+        session.deregister_table("m")
+        seen.append(len(_files(tmp_path)))
+    assert seen[0] > 0
+    assert seen == [seen[0]] * 3
+
+
+def test_columns_of_rows_that_are_in_plans_are_not_mixed_up(session: Session) -> None:
+    """The digest of a long list of columns once was that of its first ones."""
+    rows = pa.record_batch({f"c{number:02d}": pa.array([[number]] * 10) for number in range(40)})
+    session.register_record_batches("wide", [[rows], [rows]])
+    for last in (38, 39):
+        wanted = [f"c{number:02d}" for number in (*range(30), last)]
+        frame = session.sql(f"select {', '.join(wanted)} from wide where c00[1] = 0")
+        assert_distributed_like_single_node(frame)
+        assert frame.collect()[-1].to_pylist() == [[last]] * 20
+
+
+def _wait_for_files(home: Path, wanted: list[str]) -> None:
+    """Until these are left: the threads of a query that has ended let go a moment later."""
+    deadline = time.monotonic() + PATIENCE
+    while (found := _files(home)) != wanted and time.monotonic() < deadline:
+        gc.collect()
+        time.sleep(0.01)
+    assert found == wanted

@@ -9,7 +9,7 @@ import tempfile
 import time
 import weakref
 from contextlib import suppress
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 
 PREFIX = "sparkfusion-"
@@ -65,7 +65,7 @@ def remove_orphans(base: Path) -> None:
             _remove(path.parent, lock, os.getpid())
 
 
-_remove_orphans_once = cache(remove_orphans)
+_remove_orphans_once = lru_cache(maxsize=64)(remove_orphans)  # a session may write to any number of directories
 
 
 def _remove(path: Path, lock: int, owner: int) -> None:

@@ -110,6 +110,8 @@ def _read(name: str) -> Callable[..., DataFrame]:
             table = made.logical_plan().to_variant().table_name()
             self._planner.memory_tables.adopt([table])
             made = self.read_names(table, lambda: call_datafusion(self.context.table, f'"{table}"'), made)
+            if arguments.get("name") is None:  # DataFusion made a name up, which nobody knows
+                self.context.deregister_table(f'"{table}"')
         self._planner.lossy_tables.add(UNNAMED, lost_options(arguments))
         return self._frame(made)
 
@@ -271,6 +273,10 @@ class CatalogMethods:
                 with suppress(SparkfusionError), self._schema.instead(views):
                     return read()
             return read() if otherwise is None else otherwise
+
+    def keep_rows(self, rows: pa.Table) -> datafusion.DataFrame:
+        """A frame of rows, by reference if they are large, without a table in the user's catalog."""
+        return self._planner.memory_tables.frame_of(rows, self.config.ours.integer("memory_table_bytes"))
 
     def write_table(self, frame: DataFrame, name: str, mode: WriteMode) -> int:
         """Used by `DataFrame.write_table`, which says what it does."""

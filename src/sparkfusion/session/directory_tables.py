@@ -74,6 +74,7 @@ class DirectoryTables:
         self._schema = schema
         self._settings = settings
         self._made: dict[str, tuple[Table, DirectoryTable]] = {}
+        schema.forget_in(self._made)
 
     def add(self, reference: str, made: DirectoryTable, before: Table | None = None) -> None:
         """Remember how a table was made, unless the name still means what it meant before."""

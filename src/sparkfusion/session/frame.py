@@ -106,7 +106,7 @@ class DataFrame:
 
     def cache(self) -> DataFrame:
         """Run the query now and keep its rows in memory."""
-        return self._with(self._local(self.collect()))
+        return self._with(self._session.keep_rows(self.collect()))
 
     # ---- what it is
 

@@ -47,18 +47,19 @@ class HostTables:
     def __init__(self, schema: SessionSchema) -> None:
         self._placeholders = Placeholders("host-tables", schema)
         self._hints: dict[TableId, TableHint] = {}
+        self._releases: dict[TableId, Callable[[TableId], object]] = {}
 
     def register(
         self, context: SessionContext, name: str, table: HostTable, release: Callable[[TableId], object]
     ) -> None:
         """Register a table. `release` is called when nothing reads it any more, on any thread."""
-
-        def forget(number: TableId) -> None:
-            self._hints.pop(number, None)
-            release(number)
-
+        self._releases[table.id] = release
         self._hints[table.id] = TableHint(name, table.bytes, table.parts)
-        self._placeholders.register(context, name, table.id, table.schema, table.parts, forget)
+        self._placeholders.register(context, name, table.id, table.schema, table.parts, self._forget)
+
+    def _forget(self, table: TableId) -> None:
+        del self._hints[table]
+        self._releases.pop(table)(table)
 
     def mark(self, root: PlanNode) -> bool:
         """Make scans of these tables placeholders that travel, in place. Whether the plan has any."""

@@ -3,23 +3,24 @@
 DataFusion encodes the rows of such a table with every plan that scans it. So in queries the name of a large one means
 a view: its rows in memory, or those of its files, whichever a function says. DataFusion evaluates the function while it
 plans, and drops the other half. On a single node the rows in memory are left, in a plan for tasks the files.
+
+The function belongs to one table. As it is in every plan that reads the table, the files go when the table is gone from
+the catalog and the last of these plans is.
 """
 
 from __future__ import annotations
 
 import itertools
-import os
 import re
-import shutil
 import tempfile
 import threading
-import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from datafusion import DataFrame, SessionContext, lit, udf
 from datafusion.catalog import Table
 from datafusion.plan import ExecutionPlan
@@ -27,8 +28,8 @@ from datafusion.plan import ExecutionPlan
 from sparkfusion.exchange.owned import OwnedDirectory
 from sparkfusion.plan.sources import object_path
 from sparkfusion.plan.wire import PlanNode, file_scan_conf, walk
+from sparkfusion.session.memory_files import TableFiles, fits, remove_with, write_version
 from sparkfusion.session.memory_rows import leaves, memory_bytes, whole_batches
-from sparkfusion.session.query import conform
 from sparkfusion.session.session_schema import SessionSchema
 from sparkfusion.session.spool import TableSpool
 
@@ -37,31 +38,18 @@ _CREATES = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?TABLE\b", re.IGNORECASE)
 _CHANGES = re.compile(
     r"\s*(INSERT|UPDATE|DELETE|MERGE|TRUNCATE|DROP|ALTER|CREATE\s+(OR\s+REPLACE\s+)?TABLE)\b", re.IGNORECASE
 )
-_ROW_GROUP = 1 << 16
-_MOST_FILES = 16
 
 
-class TableFiles:
-    """The rows of one version of a table. They are removed when the session and all queries that read them let go.
+class Reference:
+    """An in-memory table, and the files of its last version that was written. Plans of its view hold it.
 
-    Attributes:
-        links: where plans are made to look for each file, until the next version is there instead.
+    It must not hold the view: what is inside a plan is out of reach of Python's garbage collection.
     """
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.links: dict[Path, Path] = {}
-        weakref.finalize(self, _remove, directory, os.getpid())
-
-
-class _Reference:
-    """An in-memory table, and the files of its last version that was written."""
 
     def __init__(self, number: int, table: Table) -> None:
         self.number = number
         self.table = table
-        self.fits = _fits(table.schema)
-        self.view: Table | None = None
+        self.fits = fits(table.schema)
         self.shown = ""
         self.bytes = 0
         self.version = 0
@@ -77,6 +65,14 @@ class _Reference:
         return self.bytes
 
 
+@dataclass
+class _Named:
+    """What the catalog's name of a table stands for; the view is made when a query needs it."""
+
+    reference: Reference
+    view: Table | None = None
+
+
 class MemoryTables:
     """The in-memory tables of a session's own schema. Any thread may call it."""
 
@@ -84,12 +80,12 @@ class MemoryTables:
         self._schema = schema
         self._lock = threading.RLock()
         self._numbers = itertools.count(1)
-        self._by_name: dict[str, _Reference] = {}
+        self._by_name: dict[str, _Named] = {}
         self._planning = threading.local()
-        self._rows_here = udf(self._tell_where, [pa.int64()], pa.bool_(), "immutable", "rows_are_here")
         self._spool = TableSpool()
         self._links: OwnedDirectory | None = None
         self._closed = False
+        schema.forget_in(self._by_name)
 
     def adopt(self, names: Iterable[str]) -> None:
         """Look at tables that were just made, and remember those that are in memory."""
@@ -98,7 +94,7 @@ class MemoryTables:
                 table = self._schema.own(name)
                 scans = list(leaves(_scan(table))) if table is not None else []
                 if table is not None and len(scans) == 1 and memory_bytes(scans[0]) is not None:
-                    self._by_name[name] = _Reference(next(self._numbers), table)
+                    self._by_name[name] = _Named(Reference(next(self._numbers), table))
 
     @contextmanager
     def made_by(self, statement: str) -> Iterator[None]:
@@ -116,35 +112,45 @@ class MemoryTables:
         if self._closed or _CHANGES.match(text):
             return found
         with self._lock:
-            for name, reference in list(self._by_name.items()):
+            for name, named in list(self._by_name.items()):
+                reference = named.reference
                 if self._schema.own(name) is not reference.table:
-                    del self._by_name[name]  # with its rows
+                    self._by_name.pop(name, None)
                 elif reference.fits and name.lower() in text.lower() and reference.size() > threshold:
-                    reference.view = reference.view or self._view(name, reference)
-                    if reference.view.schema == reference.table.schema:
-                        found[name] = reference.view
+                    named.view = named.view or Table(self._by_reference(name, reference))
+                    if named.view.schema == reference.table.schema:
+                        found[name] = named.view
         return found
 
+    def frame_of(self, rows: pa.Table, threshold: int) -> DataFrame:
+        """A frame of rows that have no name in the catalog."""
+        frame = SessionContext().from_arrow(rows)
+        with self._lock:
+            reference = Reference(next(self._numbers), Table(frame))
+            if self._closed or not reference.fits or reference.size() <= threshold:
+                return frame
+            made = self._by_reference("cached_rows", reference)
+            return made if made.schema() == frame.schema() else frame
+
     @contextmanager
-    def noticing(self) -> Iterator[set[int]]:
+    def noticing(self) -> Iterator[set[Reference]]:
         """The tables whose view is met while this thread plans a query."""
-        self._planning.seen = seen = set[int]()
+        self._planning.seen = seen = set[Reference]()
         try:
             yield seen
         finally:
-            self._planning.seen = set()
+            del self._planning.seen
 
     @contextmanager
-    def in_files(self, numbers: set[int], directory: str) -> Iterator[list[TableFiles]]:
+    def in_files(self, references: set[Reference], directory: str) -> Iterator[list[TableFiles]]:
         """Let these tables be scans of their files, in plans that this thread makes. The plan needs the files."""
         with self._lock:
-            references = [each for each in self._by_name.values() if each.number in numbers]
             files = [self._written(reference, directory) for reference in references]
-            self._planning.files = {reference.number for reference in references}
+            self._planning.files = references
         try:
             yield files
         finally:
-            self._planning.files = set()
+            del self._planning.files
 
     def point_to_versions(self, root: PlanNode, files: Iterable[TableFiles]) -> None:
         """Let scans name the files of a version, which stay, in place."""
@@ -164,63 +170,41 @@ class MemoryTables:
             if self._links is not None:
                 self._links.close()
 
-    def _tell_where(self, numbers: pa.Array) -> pa.Array:
-        number = numbers[0].as_py()
-        getattr(self._planning, "seen", set()).add(number)
-        return pa.array([number not in getattr(self._planning, "files", ())] * len(numbers))
-
-    def _view(self, name: str, reference: _Reference) -> Table:
+    def _by_reference(self, name: str, reference: Reference) -> DataFrame:
         if self._links is None:
             self._links = OwnedDirectory("table-links", Path(tempfile.gettempdir()))
         home = reference.links = self._links.path.resolve() / str(reference.number)
         home.mkdir()
+        remove_with(reference, home)
         shown = name if _PLAIN.fullmatch(name) else "memory_table"
         rows, files = SessionContext(), SessionContext()  # one each, so that both may have the name
         rows.register_table(shown, reference.table)
         files.register_parquet(shown, str(home), schema=reference.table.schema)
-        here = self._rows_here(lit(reference.number))
-        return Table(rows.table(shown).filter(here).union(files.table(shown).filter(~here)))
+        tell = partial(_tell_where, self._planning, reference)
+        here = udf(tell, [pa.int64()], pa.bool_(), "immutable", "rows_are_here")(lit(reference.number))
+        return rows.table(shown).filter(here).union(files.table(shown).filter(~here))
 
-    def _written(self, reference: _Reference, directory: str) -> TableFiles:
+    def _written(self, reference: Reference, directory: str) -> TableFiles:
         plan = _scan(reference.table)
         counts = range(plan.partition_count)
         batches = [batch.to_pyarrow() for part in counts for batch in whole_batches().execute(plan, part)]
         if reference.files is None or list(map(_identity, batches)) != list(map(_identity, reference.batches)):
-            reference.files = _write(reference, batches, self._spool.directory(directory))
+            reference.version += 1
+            home = self._spool.directory(directory) / f"{reference.number}-{reference.version}"
+            reference.files = write_version(home, batches, reference.table.schema, reference.links)
             reference.batches = batches  # as long as they are kept, no others are where they are
         return reference.files
 
 
-def _write(reference: _Reference, batches: list[pa.RecordBatch], directory: Path) -> TableFiles:
-    """Write all rows, in their order, to several files: tasks share files, also where DataFusion would split none."""
-    reference.version += 1
-    made = TableFiles(directory / f"{reference.number}-{reference.version}")
-    made.directory.mkdir()
-    schema = reference.table.schema
-    rows = pa.Table.from_batches([conform(batch, schema) for batch in batches], schema=schema)
-    size = -(-rows.num_rows // max(2, min(_MOST_FILES, rows.num_rows // _ROW_GROUP)))
-    for number, start in enumerate(range(0, rows.num_rows, size)):
-        path = made.directory / f"{number:02d}.parquet"
-        made.links[reference.links / f"{reference.version}-{path.name}"] = path
-        part = rows.slice(start, size)
-        pq.write_table(
-            part, path, row_group_size=_ROW_GROUP, compression="none", use_dictionary=False, write_statistics=False
-        )
-    for old in reference.links.iterdir():
-        old.unlink()
-    for link, path in made.links.items():
-        link.symlink_to(path)
-    return made
+def _tell_where(planning: threading.local, reference: Reference, numbers: pa.Array) -> pa.Array:
+    """Whether the rows of a table are those in memory, for the plan that this thread makes."""
+    getattr(planning, "seen", set[Reference]()).add(reference)
+    return pa.array([reference not in getattr(planning, "files", ())] * len(numbers))
 
 
 def _scan(table: Table) -> ExecutionPlan:
     frame: DataFrame = whole_batches().read_table(table)
     return frame.execution_plan()
-
-
-def _remove(path: Path, owner: int) -> None:
-    if os.getpid() == owner:  # a forked child must not take its parent's files away
-        shutil.rmtree(path, ignore_errors=True)
 
 
 def _identity(batch: pa.RecordBatch) -> tuple[object, ...]:
@@ -230,18 +214,3 @@ def _identity(batch: pa.RecordBatch) -> tuple[object, ...]:
         for column in batch.columns
     )
     return (batch.num_rows, *columns)
-
-
-def _fits(schema: pa.Schema) -> bool:
-    """Whether Parquet gives back every value, and every type, as it was."""
-    return len(schema) > 0 and all(_fits_type(field.type) and not field.metadata for field in schema)
-
-
-def _fits_type(kind: pa.DataType) -> bool:
-    return (
-        pa.types.is_integer(kind)
-        or kind in (pa.float32(), pa.float64(), pa.bool_(), pa.date32())
-        or kind in (pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view())
-        or pa.types.is_decimal128(kind)
-        or (pa.types.is_timestamp(kind) and kind.unit in ("ms", "us", "ns"))
-    )

@@ -26,7 +26,7 @@ from sparkfusion.session.session_schema import SessionSchema
 _PLACEHOLDER = b"-"  # one byte: DataFusion skips empty files, and could split longer ones between tasks
 
 Forget = Callable[[int], object]
-"""Called with the number of a table that nothing reads any more, on any thread, at any time."""
+"""A method, called with the number of a table that nothing reads any more, on any thread, at any time."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Placeholders:
             self._home = OwnedDirectory(self._purpose, Path(tempfile.gettempdir()))
         directory = self._home.path / str(number)
         holds = _Holds()
-        weakref.finalize(holds, _let_go, directory, os.getpid(), forget, number).atexit = False
+        weakref.finalize(holds, _let_go, directory, os.getpid(), weakref.WeakMethod(forget), number).atexit = False
         directory.mkdir()
         for part in range(parts):
             (directory / f"{part:06d}.arrow").write_bytes(_PLACEHOLDER)
@@ -104,7 +104,8 @@ class Placeholders:
             self._home.close()
 
 
-def _let_go(directory: Path, owner: int, forget: Forget, number: int) -> None:
+def _let_go(directory: Path, owner: int, forget: weakref.WeakMethod[Forget], number: int) -> None:
     if os.getpid() == owner:  # a forked child must not take its parent's files away
         shutil.rmtree(directory, ignore_errors=True)
-        forget(number)
+        if (call := forget()) is not None:
+            call(number)

@@ -37,7 +37,7 @@ from sparkfusion.session.file_places import TABLE_SCAN, FilePlaces
 from sparkfusion.session.host_tables import HostTables
 from sparkfusion.session.lossy import LossyTables
 from sparkfusion.session.memory_rows import SHOW_SIZES, survey
-from sparkfusion.session.memory_tables import MemoryTables
+from sparkfusion.session.memory_tables import MemoryTables, Reference
 from sparkfusion.session.reasons import TARGET, single_node_plans, too_small, why_not_planned
 from sparkfusion.session.session_schema import SessionSchema
 from sparkfusion.session.spool import TableSpool
@@ -171,7 +171,7 @@ class Planner:
             raise
         started = time.perf_counter()
         if not attempt.with_rows and self._tasks_see_files():
-            self._spool.spool(root, settings.integer("memory_table_bytes"), settings.directory())
+            attempt.keeps += self._spool.spool(root, settings.integer("memory_table_bytes"), settings.directory())
         assert attempt.planned is not None
         functions = spark_functions(attempt.planned)
         attempt.options[SPARK_FUNCTIONS] = ",".join(functions)
@@ -219,7 +219,7 @@ class Planner:
         return root if wanted == upper and not held else self._encode(physical, attempt)
 
     def _encode_by_reference(
-        self, logical: datafusion.LogicalPlan, attempt: _Attempt, partitions: int, referred: set[int]
+        self, logical: datafusion.LogicalPlan, attempt: _Attempt, partitions: int, referred: set[Reference]
     ) -> PlanNode:
         """The query's plan, with scans of files for these tables, whose rows are in memory."""
         with self.memory_tables.in_files(referred, attempt.settings.directory()) as files:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,7 +22,7 @@ class SessionSchema(SchemaProvider):
         self._tables: dict[str, Table] = {}
         self._views: dict[str, Table] = {}
         self._here = threading.local()
-        self._told: list[Callable[[str], object]] = []
+        self._known: list[dict[str, Any]] = []
         context.catalog().register_schema("public", self)
 
     @property
@@ -46,8 +46,8 @@ class SessionSchema(SchemaProvider):
     def deregister_table(self, name: str, cascade: bool = True) -> None:
         self._views.pop(name, None)
         self._tables.pop(name, None)
-        for tell in self._told:
-            tell(name)
+        for known in self._known:
+            known.pop(name, None)
 
     def table_exist(self, name: str) -> bool:
         return name in self._tables
@@ -56,9 +56,9 @@ class SessionSchema(SchemaProvider):
         """The table as it was registered."""
         return self._tables.get(name)
 
-    def tell_removed(self, tell: Callable[[str], object]) -> None:
-        """Call `tell` with the name of every table that is removed, on the thread that removes it."""
-        self._told.append(tell)
+    def forget_in(self, known: dict[str, Any]) -> None:
+        """Let what is known of a table go with the table."""
+        self._known.append(known)
 
     @contextmanager
     def registering(self) -> Iterator[list[str]]:

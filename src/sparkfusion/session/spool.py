@@ -6,7 +6,10 @@ See docs/traps.md#memory-tables-inside-plans.
 from __future__ import annotations
 
 import hashlib
+import itertools
+import os
 import tempfile
+import weakref
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,26 +25,44 @@ from sparkfusion.plan.wire.build import arrow_scan
 
 _NO_COLUMNS = 2**32 - 1  # how the format spells a projection to no column at all
 
+_Rows = tuple[bytes, tuple[int, ...]]
+"""A digest of rows, and the columns of them."""
+
+
+class SpooledFile:
+    """The rows of a partition. They are removed when nobody holds this any more."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        weakref.finalize(self, _remove, path, os.getpid())
+
 
 class TableSpool:
-    """Files of one session, one for each distinct partition of rows, kept until the session closes.
+    """Files of one session, one for each distinct partition of rows. Plans hold them, and the last plan's are kept.
 
     Used under the planner's lock.
     """
 
     def __init__(self) -> None:
         self._home: OwnedDirectory | None = None
+        self._numbers = itertools.count(1)
+        self._files: weakref.WeakValueDictionary[_Rows, SpooledFile] = weakref.WeakValueDictionary()
+        self._last: tuple[SpooledFile, ...] = ()
 
-    def spool(self, root: PlanNode, threshold: int, directory: str) -> PlanNode:
-        """Replace every in-memory scan of more than `threshold` bytes by a scan of files, in place."""
-        return rewrite(root, lambda node: self._replacement(node, threshold, directory))
+    def spool(self, root: PlanNode, threshold: int, directory: str) -> tuple[SpooledFile, ...]:
+        """Replace every in-memory scan of more than `threshold` bytes by a scan of files, in place; those files."""
+        files: list[SpooledFile] = []
+        rewrite(root, lambda node: self._replacement(node, threshold, directory, files))
+        self._last = tuple(files) or self._last
+        return tuple(files)
 
     def close(self) -> None:
+        self._last = ()
         if self._home is not None:
             self._home.close()
             self._home = None
 
-    def _replacement(self, node: PlanNode, threshold: int, directory: str) -> PlanNode | None:
+    def _replacement(self, node: PlanNode, threshold: int, directory: str, files: list[SpooledFile]) -> PlanNode | None:
         if kind(node) != "memory_scan" or node.memory_scan.sort_information:
             return None
         scan = node.memory_scan
@@ -60,8 +81,9 @@ class TableSpool:
         for rows in scan.partitions:
             group = conf.file_groups.add()
             if rows:
-                path = self._write(rows, list(scan.projection), directory)
-                group.files.add(path=object_path(str(path)), size=path.stat().st_size)
+                file = self._written(rows, list(scan.projection), directory)
+                files.append(file)
+                group.files.add(path=object_path(str(file.path)), size=file.path.stat().st_size)
         return made
 
     def _computed(self, scan: pb.MemoryScan, projected: pb.Schema) -> bytes:
@@ -70,18 +92,19 @@ class TableSpool:
             written = pa.schema([reader.schema.field(index) for index in scan.projection])
         return restore_declared_maps(projected, written)
 
-    def _write(self, rows: bytes, projection: list[int], directory: str) -> Path:
-        """The file of these columns of these rows, written once."""
-        digest = hashlib.blake2b(rows, digest_size=16, key=repr(projection).encode()[:64]).hexdigest()
-        path = self.directory(directory) / f"{digest}.arrow"
-        if not path.exists():
+    def _written(self, rows: bytes, projection: list[int], directory: str) -> SpooledFile:
+        """The file of these columns of these rows."""
+        key = hashlib.blake2b(rows, digest_size=16).digest(), tuple(projection)
+        file = self._files.get(key)
+        if file is None:
+            path = self.directory(directory) / f"{next(self._numbers)}.arrow"
             with pa.ipc.open_stream(rows) as reader:
                 table = reader.read_all().select(projection)
-            part = path.with_suffix(".part")
-            with pa.ipc.new_file(str(part), table.schema) as writer:
+            file = SpooledFile(path)
+            with pa.ipc.new_file(str(path), table.schema) as writer:
                 writer.write_table(table.unify_dictionaries() if has_dictionaries(table.schema) else table)
-            part.rename(path)
-        return path
+            self._files[key] = file
+        return file
 
     def directory(self, directory: str) -> Path:
         if self._home is None:
@@ -90,3 +113,8 @@ class TableSpool:
                 raise StoreFullError(f"in-memory tables cannot be written to {str(base)!r}: no such directory")
             self._home = OwnedDirectory("tables", base)
         return self._home.path
+
+
+def _remove(path: Path, owner: int) -> None:
+    if os.getpid() == owner:  # a forked child must not take its parent's files away
+        path.unlink(missing_ok=True)

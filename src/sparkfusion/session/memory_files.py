@@ -1,0 +1,80 @@
+"""The files of an in-memory table: its rows, written for tasks, in one version after the other."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import weakref
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sparkfusion.session.query import conform
+
+_ROW_GROUP = 1 << 16
+_MOST_FILES = 16
+
+
+class TableFiles:
+    """The rows of one version of a table. They are removed when the table and all queries that read them let go.
+
+    Attributes:
+        links: where plans are made to look for each file, until the next version is there instead.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir()
+        self.directory = directory
+        self.links: dict[Path, Path] = {}
+        remove_with(self, directory)
+
+
+def remove_with(owner: object, directory: Path) -> None:
+    """Remove a directory when its owner is gone, or the interpreter exits."""
+    weakref.finalize(owner, _remove, directory, os.getpid())
+
+
+def _remove(path: Path, owner: int) -> None:
+    if os.getpid() == owner:  # a forked child must not take its parent's files away
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def write_version(directory: Path, batches: list[pa.RecordBatch], schema: pa.Schema, links: Path) -> TableFiles:
+    """Write all rows, in their order, to several files: tasks share files, also where DataFusion would split none.
+
+    Args:
+        directory: a new one, named by table and version.
+        links: the directory where plans of the table look; from now on they find these files.
+    """
+    made = TableFiles(directory)
+    rows = pa.Table.from_batches([conform(batch, schema) for batch in batches], schema=schema)
+    size = -(-rows.num_rows // max(2, min(_MOST_FILES, rows.num_rows // _ROW_GROUP)))
+    for number, start in enumerate(range(0, rows.num_rows, size)):
+        path = directory / f"{number:02d}.parquet"
+        made.links[links / f"{directory.name}-{path.name}"] = path
+        part = rows.slice(start, size)
+        pq.write_table(
+            part, path, row_group_size=_ROW_GROUP, compression="none", use_dictionary=False, write_statistics=False
+        )
+    for old in links.iterdir():
+        old.unlink()
+    for link, path in made.links.items():
+        link.symlink_to(path)
+    return made
+
+
+def fits(schema: pa.Schema) -> bool:
+    """Whether Parquet gives back every value, and every type, as it was."""
+    distinct = len(set(schema.names)) == len(schema) > 0
+    return distinct and all(_fits_type(field.type) and not field.metadata for field in schema)
+
+
+def _fits_type(kind: pa.DataType) -> bool:
+    return (
+        pa.types.is_integer(kind)
+        or kind in (pa.float32(), pa.float64(), pa.bool_(), pa.date32())
+        or kind in (pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view())
+        or pa.types.is_decimal128(kind)
+        or (pa.types.is_timestamp(kind) and kind.unit in ("ms", "us", "ns"))
+    )
