@@ -46,7 +46,7 @@ class Ours:
 
 class Plain:
     def __init__(self, table: Path) -> None:
-        runtime = RuntimeEnvBuilder().with_disk_manager_os().with_fair_spill_pool(_MEMORY)
+        runtime = RuntimeEnvBuilder().with_disk_manager_os().with_fair_spill_pool(4 * _MEMORY)  # all share it
         self.session = SessionContext(SessionConfig(), runtime)
         self.session.register_parquet("t", str(table))
         self.session.register_udf(_twice())

@@ -65,7 +65,7 @@ def remove_orphans(base: Path) -> None:
             _remove(path.parent, lock, os.getpid())
 
 
-_remove_orphans_once = lru_cache(maxsize=64)(remove_orphans)  # a session may write to any number of directories
+_remove_orphans_once = lru_cache(maxsize=16)(remove_orphans)  # a session may write to any number of directories
 
 
 def _remove(path: Path, lock: int, owner: int) -> None:

@@ -21,6 +21,7 @@ from sparkfusion.transport.membership import Cluster
 from sparkfusion.transport.schemes import connect
 from sparkfusion.transport.version import difference
 
+_MOST_DIRECTORIES = 16  # of which is remembered whether workers reach them
 _log = logging.getLogger("sparkfusion")
 
 
@@ -37,7 +38,7 @@ class ClusterRunner(WithoutSpark):
         self._jobs: weakref.WeakSet[WorkerJob] = weakref.WeakSet()
         self._reached: dict[Path, bool] = {}
         try:
-            self._known = self._usable()
+            self._known = _seats(self._usable())
         except BaseException:
             self.close()
             raise
@@ -45,11 +46,11 @@ class ClusterRunner(WithoutSpark):
     @property
     def slots(self) -> int:
         """Of the workers that were there when this was last asked of them."""
-        return sum(member.info.slots for member in self._known)
+        return sum(info.slots for _, info in self._known)
 
     def start(self, job: QueryJob) -> RunningJob:
         members = self._usable()
-        self._known = members
+        self._known = _seats(members)
         running = WorkerJob(job, members, self._cluster)
         self._jobs.add(running)
         return begun(running)
@@ -58,6 +59,8 @@ class ClusterRunner(WithoutSpark):
         """Asked once for a directory: every worker has to see a file that is put there, and to write beside it."""
         if directory not in self._reached:
             existing = next(path for path in (directory, *directory.parents) if path.is_dir())
+            if len(self._reached) >= _MOST_DIRECTORIES:
+                self._reached.clear()
             self._reached[directory] = self._all_reach(existing)
         return self._reached[directory]
 
@@ -68,7 +71,8 @@ class ClusterRunner(WithoutSpark):
         del settings
         count = len(self._known)
         workers, slots = "worker" if count == 1 else "workers", "slot" if self.slots == 1 else "slots"
-        return f"on {count} {workers} with {self.slots} {slots}: {', '.join(m.address for m in self._known)}"
+        places = ", ".join(channel.address for channel, _ in self._known)
+        return f"on {count} {workers} with {self.slots} {slots}: {places}"
 
     def close(self) -> None:
         for job in list(self._jobs):
@@ -116,9 +120,14 @@ class ClusterRunner(WithoutSpark):
             probe.flush()
             name = Path(probe.name).name
             try:
-                return all(member.channel.reaches(str(directory), name, content) for member in self._known)
+                return all(channel.reaches(str(directory), name, content) for channel, _ in self._known)
             except SparkfusionError:
                 return False
+
+
+def _seats(members: Sequence[Member]) -> list[tuple[WorkerChannel, WorkerInfo]]:
+    """Who the workers are, without what belongs to the query that asked."""
+    return [(member.channel, member.info) for member in members]
 
 
 def _checked(channel: WorkerChannel, info: WorkerInfo) -> Member | SparkfusionError:
