@@ -210,7 +210,7 @@ def test_a_rewrite_may_refuse_a_plan(office: WorkerProcess, table: Path) -> None
     [
         ("raise", "ValueError: the policy has no page 7"),
         ("exit", "SystemExit: 3"),
-        ("nothing", "NoneType instead of a plan's bytes"),
+        ("nothing", "NoneType instead of plan bytes"),
         ("nonsense", "not a DataFusion plan"),
     ],
 )

@@ -67,7 +67,7 @@ def test_what_names_no_file_is_refused(text: str) -> None:
 def test_an_unknown_extension_is_refused_with_the_way_out(tmp_path: Path) -> None:
     path = tmp_path / "data.txt"
     path.touch()
-    with pytest.raises(ValueError, match=r"say it: t=FORMAT:.*parquet, csv, json, arrow, avro"):
+    with pytest.raises(ValueError, match=r"write t=FORMAT:.*parquet, csv, json, arrow, avro"):
         parse_table(f"t={path}")
 
 
