@@ -26,7 +26,7 @@ import sparkfusion.session.session  # noqa: F401
 from tests.exits.cases import CASES, KINDS, Case, write_table
 from tests.exits.targets import TARGETS, serve
 
-_PATIENCE_SECONDS = 120.0
+_PATIENCE_SECONDS = 600.0
 _TURN_SECONDS = 0.005
 _SIGNAL_SECONDS = (0.05, 0.5)
 
