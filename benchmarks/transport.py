@@ -23,6 +23,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +34,11 @@ from datafusion import SessionContext
 import sparkfusion
 from benchmarks.tpch import RESULTS
 from sparkfusion.ids import TaskKey
-from sparkfusion.transport.base import Access, TaskEnds, TaskOrder
+from sparkfusion.transport.base import Access
 from sparkfusion.transport.schemes import connect
 from sparkfusion.worker.cancel import CancelToken
-from sparkfusion.worker.task import TaskReport, TaskSpec
+from sparkfusion.worker.carry_out import TaskEnds
+from sparkfusion.worker.task import TaskOrder, TaskReport
 
 TOKEN = "only-for-this-benchmark"
 KEYS = 1000
@@ -158,11 +160,11 @@ def fetch(address: str, source: Path, base: str | None) -> float:
     context.register_arrow("big", str(source))
     plan = context.sql("select * from big").repartition(1).execution_plan()
     key = TaskKey("bench", 1, 0)
-    spec = TaskSpec(key, plan.to_bytes(context), (), plan.partition_count, {}, 0, "")
+    made = TaskOrder(key, plan.to_bytes(context), outputs=plan.partition_count)
     channel = connect(address, Access(TOKEN))
     lease = channel.hold("bench", "s" * 24, 30.0, lambda error: None)
     try:
-        order = TaskOrder(spec, address, store_memory=64 * 1000 * MB)
+        order = replace(made, here=address, store_memory=64 * 1000 * MB)
         report = channel.run(order, TaskEnds(lambda frame: None), CancelToken())
         names = [file.path for file in report.manifest.files]
         with tempfile.TemporaryDirectory(dir=base) as target, ExitStack() as stack:

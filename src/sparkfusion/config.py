@@ -276,7 +276,7 @@ class Settings(Mapping[str, "int | bool | str"]):
         return self.integer("slots") or available_cores()
 
     def resolved_task_memory(self) -> int:
-        return self.integer("task_memory_bytes") or max(64 * MIB, machine_memory() * 6 // 10 // self.resolved_slots())
+        return self.integer("task_memory_bytes") or fair_share(self.resolved_slots())
 
     def resolved_store_memory(self) -> int:
         chosen = self.integer("store_memory_bytes")
@@ -286,6 +286,11 @@ class Settings(Mapping[str, "int | bool | str"]):
 def available_cores() -> int:
     """Cores this process may use; a container's CPU set counts, the host's number does not."""
     return len(os.sched_getaffinity(0))
+
+
+def fair_share(slots: int) -> int:
+    """Bytes for one of so many tasks at once; the rest is for frames, and for what DataFusion does not count."""
+    return max(64 * MIB, machine_memory() * 6 // 10 // slots)
 
 
 @cache

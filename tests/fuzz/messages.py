@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from sparkfusion.errors import ResourceError, UserError
 from sparkfusion.ids import TaskKey
-from sparkfusion.transport.base import TaskOrder
 from sparkfusion.transport.codec import order_of, pack_order
 from sparkfusion.transport.guard import Guard
 from sparkfusion.transport.message import unpack
+from sparkfusion.worker.task import TaskOrder
 from tests.fuzz.worker import HUNG, trial
 from tests.transport.plans import order_of_sql
 

@@ -11,12 +11,14 @@ from pathlib import Path
 import psutil
 
 from sparkfusion.errors import SparkfusionError, TaskCrashError
-from sparkfusion.transport.base import TaskEnds, TaskOrder, WorkerStatus
+from sparkfusion.transport.base import WorkerStatus
 from sparkfusion.transport.host import WorkerHost
 from sparkfusion.transport.in_process import start_worker, stop_worker
 from sparkfusion.transport.options import HostOptions
 from sparkfusion.transport.process.children import Children
 from sparkfusion.worker.cancel import CancelToken
+from sparkfusion.worker.carry_out import TaskEnds
+from sparkfusion.worker.task import TaskOrder
 from tests.leaks import TASK_PROCESS
 
 PATIENCE = 60.0
@@ -35,7 +37,7 @@ class Trial:
 
     def answer(self, order: TaskOrder) -> str:
         """How the worker answers: that it ran the task, or the name of its error, with how a process ended."""
-        query = order.spec.key.query
+        query = order.key.query
         self._host.hold(query, "secret")
         cancel = CancelToken()
         late = threading.Timer(PATIENCE, cancel.cancel)

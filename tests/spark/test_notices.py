@@ -18,7 +18,7 @@ from sparkfusion.exchange.home import SharedHome
 from sparkfusion.ids import TaskKey
 from sparkfusion.observe.events import Event, QueryFinished, TaskFinished
 from sparkfusion.runner.spark.notices import Notices
-from sparkfusion.runner.spark.order import InPlace, SparkAnswer, StageOrder
+from sparkfusion.runner.spark.order import InPlace, SparkAnswer, StageWiring, pack_answer
 from sparkfusion.runner.spark.workplace import workplace
 from tests.behaviour.parts import DISTRIBUTED, ROWS, TOTAL, assert_usable, record, write_parts
 from tests.behaviour.probes import PATIENCE, PROMPT, Gate, holding_udf
@@ -181,10 +181,7 @@ def test_nothing_stays_of_queries_that_do_not_end_well(session: Session, spark: 
 def test_a_task_that_comes_too_late_makes_no_directory(tmp_path: Path) -> None:
     """Its query has ended, by an error of a sibling: the home is gone, and must not come back for good."""
     home = SharedHome("query", tmp_path)
-    order = StageOrder(
-        options={}, destination=InPlace(), attempts=1, home=str(home.path), memory_home="", compression="none"
-    )
-    with workplace(order) as place:
+    with workplace(StageWiring(InPlace(), attempts=1, home=str(home.path), memory_home="")) as place:
         place.directory("rows")
         home.close()
         with pytest.raises(FileNotFoundError):
@@ -200,8 +197,8 @@ def test_news_travels_as_data_and_is_heard_here_only(spark: SparkSession) -> Non
     notices = Notices(spark.sparkContext, heard.append)
     answer = SparkAnswer(TaskKey("query", 1, 2), 7, error=UserError("no"))
     there = on_an_executor(notices.sender)
-    there.add((pickle.dumps(answer),))
-    there.add((pickle.dumps(answer),))
+    there.add((pack_answer(answer),))
+    there.add((pack_answer(answer),))
     assert heard == [], "there it is only collected"
     notices.sender.add(there._value)
     assert [(each.key, each.host_attempt, str(each.error)) for each in heard] == [(answer.key, 7, "no")] * 2

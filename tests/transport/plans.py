@@ -13,8 +13,7 @@ from sparkfusion.ids import TaskKey
 from sparkfusion.plan.sources import SourceFile, exchange_source
 from sparkfusion.plan.wire import encode
 from sparkfusion.plan.wire import wire_pb2 as pb
-from sparkfusion.transport.base import TaskOrder
-from sparkfusion.worker.task import TaskInput, TaskSpec
+from sparkfusion.worker.task import TaskInput, TaskOrder
 
 
 def plan_of(sql: str, **tables: pa.Table) -> bytes:
@@ -24,13 +23,12 @@ def plan_of(sql: str, **tables: pa.Table) -> bytes:
     return context.sql(sql).execution_plan().to_bytes(context)
 
 
-def spec_of(plan: bytes, key: TaskKey, **changes: Any) -> TaskSpec:
-    spec = TaskSpec(key, plan, (), outputs=1, options={}, memory_limit=0, spill_directory="")
-    return replace(spec, **changes)
+def order_of_plan(plan: bytes, key: TaskKey, **changes: Any) -> TaskOrder:
+    return replace(TaskOrder(key, plan, here="here"), **changes)
 
 
 def order_of_sql(sql: str, key: TaskKey, here: str, *, tables: Mapping[str, pa.Table] | None = None) -> TaskOrder:
-    return TaskOrder(spec_of(plan_of(sql, **(tables or {})), key), here)
+    return order_of_plan(plan_of(sql, **(tables or {})), key, here=here)
 
 
 def reading(key: TaskKey, here: str, files: list[SourceFile]) -> TaskOrder:
@@ -40,4 +38,4 @@ def reading(key: TaskKey, here: str, files: list[SourceFile]) -> TaskOrder:
     encoded = context.sql("select x from t").execution_plan().to_bytes(context)
     schema = pb.PlanNode.FromString(encoded).memory_scan.schema
     plan = encode(exchange_source(1, 1, schema, 1))
-    return TaskOrder(spec_of(plan, key, inputs=(TaskInput(1, 0, tuple(files)),)), here)
+    return order_of_plan(plan, key, inputs=(TaskInput(1, 0, tuple(files)),), here=here)

@@ -17,7 +17,7 @@ from sparkfusion.exchange.manifest import FrameFile, Manifest
 from sparkfusion.feed.rejected import Rejected, RejectedLine
 from sparkfusion.ids import TaskKey
 from sparkfusion.plan.sources import SourceFile
-from sparkfusion.transport.base import LostInputError, TaskOrder, WorkerInfo, WorkerStatus
+from sparkfusion.transport.base import LostInputError, WorkerInfo, WorkerStatus
 from sparkfusion.transport.codec import (
     error_of,
     info_of,
@@ -32,32 +32,30 @@ from sparkfusion.transport.codec import (
 )
 from sparkfusion.transport.message import ProtocolError, pack, unpack
 from sparkfusion.worker.copy import CopyOrder
-from sparkfusion.worker.task import Fetched, OperatorMetrics, TaskInput, TaskReport, TaskSpec
+from sparkfusion.worker.task import Fetched, OperatorMetrics, TaskInput, TaskOrder, TaskReport
 from sparkfusion.worker.units import FeedInput
-from tests.transport.plans import spec_of
+from tests.transport.plans import order_of_plan
 
 LIMIT = 1 << 20
 KEY = TaskKey("abc123", 2, 3, 4)
 FEED = FeedInput(
     7, "täble", files=True, schema=b"\0\1", columns=("a", "b"), partition_columns=("p",), headers={"h": "1"}
 )
-SPEC = TaskSpec(
+ORDER = TaskOrder(
     KEY,
     b"\0plan\xff",
     (TaskInput(1, 0, (SourceFile("flight://a:1/1-0-0/x.arrow", 10),)), TaskInput(2, 1, ())),
     outputs=5,
     options={"datafusion.execution.batch_size": "7", "ü": "\n"},
     memory_limit=123,
-    spill_directory="",
-    trust_python=False,
     feed=FEED,
+    here="flight://a:1",
 )
 ORDERS = {
-    "plain": TaskOrder(replace(SPEC, feed=None, inputs=()), "flight://a:1"),
-    "full": TaskOrder(
-        SPEC,
-        "flight://a:1",
-        destination="reader",
+    "plain": replace(ORDER, feed=None, inputs=()),
+    "full": replace(
+        ORDER,
+        destination="consumer",
         writes=CopyOrder("/s", "/t", "STORED AS PARQUET", {"a": "b"}),
         compression="lz4",
         shared=(1, 2),
@@ -166,7 +164,7 @@ def test_changed_fields_are_refused_or_make_plain_data() -> None:
 
 @pytest.mark.parametrize("query", ["", "a/b", "..", "x" * 65, "a b"])
 def test_names_of_queries_are_no_paths(query: str) -> None:
-    order = TaskOrder(replace(SPEC, key=TaskKey(query, 1, 0)), "x")
+    order = replace(ORDER, key=TaskKey(query, 1, 0))
     _, fields, blobs = unpack(pack_order(order), LIMIT)
     with pytest.raises(ProtocolError):
         order_of(fields, blobs)
@@ -174,8 +172,8 @@ def test_names_of_queries_are_no_paths(query: str) -> None:
 
 def test_options_are_limited() -> None:
     """They are kept after they were read."""
-    spec = spec_of(b"plan", TaskKey("q1", 1, 0), options={"datafusion.x": "y" * 2_000_000})
-    _, fields, blobs = unpack(pack_order(TaskOrder(spec, "here")), 10_000_000)
+    order = order_of_plan(b"plan", TaskKey("q1", 1, 0), options={"datafusion.x": "y" * 2_000_000})
+    _, fields, blobs = unpack(pack_order(order), 10_000_000)
     with pytest.raises(ProtocolError, match="bytes of options"):
         order_of(fields, blobs)
 

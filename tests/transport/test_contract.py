@@ -22,7 +22,7 @@ from sparkfusion.ids import TaskKey
 from sparkfusion.plan.sources import SourceFile
 from sparkfusion.transport import held as held_module
 from sparkfusion.transport import host as host_module
-from sparkfusion.transport.base import Access, LostInputError, TaskEnds, TaskOrder, WorkerChannel
+from sparkfusion.transport.base import Access, LostInputError, WorkerChannel
 from sparkfusion.transport.flight.worker import Listen, RunningWorker
 from sparkfusion.transport.guard import Guard
 from sparkfusion.transport.host import WorkerHost
@@ -31,10 +31,11 @@ from sparkfusion.transport.options import HostOptions
 from sparkfusion.transport.places import place_of
 from sparkfusion.transport.process.children import Children
 from sparkfusion.transport.schemes import connect
-from sparkfusion.transport.upward import UpwardSink
 from sparkfusion.worker.cancel import CancelToken
+from sparkfusion.worker.carry_out import ConsumerSink, TaskEnds
+from sparkfusion.worker.task import TaskOrder
 from tests import leaks
-from tests.transport.plans import order_of_sql, reading, spec_of
+from tests.transport.plans import order_of_plan, order_of_sql, reading
 from tests.worker_processes import IDLE, TOKEN
 
 SECRET = "s" * 24
@@ -174,7 +175,7 @@ def test_rows_go_up_while_the_task_runs(held: WorkerChannel) -> None:
     table = pa.table({"x": list(range(100)), "s": ["ü"] * 100})
     order = order_of_sql("select x, s from t", TaskKey("q1", 1, 0), held.address, tables={"t": table})
     seen: list[pa.RecordBatch] = []
-    report = held.run(replace(order, destination="reader"), TaskEnds(seen.append), CancelToken())
+    report = held.run(replace(order, destination="consumer"), TaskEnds(seen.append), CancelToken())
     assert pa.Table.from_batches(seen).to_pylist() == table.to_pylist()
     assert report.manifest.files == ()
 
@@ -183,20 +184,20 @@ def test_rows_go_up_while_the_task_runs(held: WorkerChannel) -> None:
 def test_a_reader_that_stops_stops_the_worker(held: WorkerChannel, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over Flight some megabytes wait in buffers; 400 MB would not."""
     made: list[int] = []
-    write = UpwardSink.write
+    write = ConsumerSink.write
 
-    def counting(sink: UpwardSink, partition: int, batch: pa.RecordBatch) -> None:
+    def counting(sink: ConsumerSink, partition: int, batch: pa.RecordBatch) -> None:
         made.append(batch.nbytes)
         write(sink, partition, batch)
 
-    monkeypatch.setattr(UpwardSink, "write", counting)
+    monkeypatch.setattr(ConsumerSink, "write", counting)
     table = pa.table({"x": list(range(7000)), "s": ["x" * 1000] * 7000})
     order = order_of_sql("select a.* from t a, t b", TaskKey("q1", 1, 0), held.address, tables={"t": table})
     stopped, cancel = threading.Event(), CancelToken()
 
     def run() -> None:
         with pytest.raises(SparkfusionError):
-            held.run(replace(order, destination="reader"), TaskEnds(lambda batch: waiting(stopped)), cancel)
+            held.run(replace(order, destination="consumer"), TaskEnds(lambda batch: waiting(stopped)), cancel)
 
     thread = threading.Thread(target=run)
     thread.start()
@@ -222,7 +223,7 @@ def test_dictionaries_survive_the_way_up(held: WorkerChannel) -> None:
     column = pa.array(["a", "b", "a", None]).dictionary_encode()
     order = order_of_sql("select d from t", TaskKey("q1", 1, 0), held.address, tables={"t": pa.table({"d": column})})
     seen: list[pa.RecordBatch] = []
-    held.run(replace(order, destination="reader"), TaskEnds(seen.append), CancelToken())
+    held.run(replace(order, destination="consumer"), TaskEnds(seen.append), CancelToken())
     assert pa.Table.from_batches(seen).column("d").to_pylist() == ["a", "b", "a", None]
 
 
@@ -232,7 +233,7 @@ def test_a_reader_that_closes_ends_the_task(held: WorkerChannel) -> None:
 
     order = order_of_sql("select x from t", TaskKey("q1", 1, 0), held.address, tables={"t": pa.table({"x": [1]})})
     with pytest.raises((ChannelClosedError, QueryCancelledError)):
-        held.run(replace(order, destination="reader"), TaskEnds(closed), CancelToken())
+        held.run(replace(order, destination="consumer"), TaskEnds(closed), CancelToken())
     until(lambda: held.status().running == 0)
 
 
@@ -430,10 +431,7 @@ def test_units_come_down_on_demand(held: WorkerChannel, tmp_path: Path) -> None:
     plan, feed = fed_plan(tmp_path)
     grants = [Grant.of([encode_unit(FileUnit(str(tmp_path / f"{i}.parquet")))]).data for i in range(3)]
     units = Units(*grants)
-    order = replace(
-        order_of_sql("select 1", TaskKey("q1", 1, 0), held.address),
-        spec=spec_of(plan, TaskKey("q1", 1, 0), feed=feed),
-    )
+    order = order_of_plan(plan, TaskKey("q1", 1, 0), feed=feed, here=held.address)
     report = held.run(order, TaskEnds(NO_ROWS.rows, units), CancelToken())
     assert (report.rows, report.units) == (6, 3)
     assert units.asked == [0, 1, 2, 3]
@@ -452,7 +450,7 @@ def endless(key: TaskKey, here: str) -> TaskOrder:
     order = order_of_sql(
         "select a.x from t a, t b, t c, t d", key, here, tables={"t": pa.table({"x": list(range(1000))})}
     )
-    return replace(order, destination="reader")
+    return replace(order, destination="consumer")
 
 
 SLOWLY = TaskEnds(rows=lambda batch: time.sleep(0.01))

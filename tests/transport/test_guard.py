@@ -19,14 +19,13 @@ from sparkfusion.feed.unit_codec import encode_unit
 from sparkfusion.feed.units import FileUnit
 from sparkfusion.ids import TaskKey
 from sparkfusion.plan.wire import decode, encode, file_scan_conf, walk
-from sparkfusion.transport.base import TaskOrder
 from sparkfusion.transport.guard import Guard, Limits
 from sparkfusion.transport.message import ProtocolError
 from sparkfusion.worker.copy import CopyOrder
-from sparkfusion.worker.session import SPARK_FUNCTIONS, task_context
-from sparkfusion.worker.task import TaskInput
+from sparkfusion.worker.session import SPARK_FUNCTIONS, Surroundings, task_context
+from sparkfusion.worker.task import TaskInput, TaskOrder
 from tests.transport.conftest import StartWorker
-from tests.transport.plans import order_of_sql, spec_of
+from tests.transport.plans import order_of_plan, order_of_sql
 from tests.worker_processes import url_of
 
 KEY = TaskKey("q", 1, 0)
@@ -36,7 +35,7 @@ ONE = order_of_sql("select 1", KEY, "here")
 def scan_of(path: Path) -> TaskOrder:
     context = SessionContext()
     context.register_parquet("t", str(path))
-    return TaskOrder(spec_of(context.sql("select * from t").execution_plan().to_bytes(context), KEY), "here")
+    return order_of_plan(context.sql("select * from t").execution_plan().to_bytes(context), KEY)
 
 
 @pytest.fixture
@@ -70,34 +69,32 @@ def test_percent_signs_hide_nothing(data: Path) -> None:
 @pytest.mark.parametrize("url", ["FILE:///", " file:///", "", "fi\nle:///", "file://host/", "file:", "s3://a b/"])
 def test_a_root_holds_however_the_store_is_spelled(data: Path, url: str) -> None:
     order = scan_of(data / "secret" / "t.parquet")
-    root = decode(order.spec.plan)
+    root = decode(order.plan)
     for conf in filter(None, map(file_scan_conf, walk(root))):
         conf.object_store_url = url
     with pytest.raises(ProtocolError, match="no object store"):
-        Guard(roots=(data / "allowed",)).check(replace(order, spec=replace(order.spec, plan=encode(root))))
+        Guard(roots=(data / "allowed",)).check(replace(order, plan=encode(root)))
 
 
 @pytest.mark.parametrize("placeholder", ["sparkfusion-exchange/1/0", "sparkfusion-feed/0/0/t"])
 def test_a_file_beside_a_placeholder_is_a_file(data: Path, placeholder: str) -> None:
     order = scan_of(data / "secret" / "t.parquet")
-    root = decode(order.spec.plan)
+    root = decode(order.plan)
     for conf in filter(None, map(file_scan_conf, walk(root))):
         conf.file_groups.add().files.add(path=placeholder, size=1)
     inputs = (TaskInput(1, 0, ()),)
     with pytest.raises(UserError, match=r"may not read .*secret"):
-        Guard(roots=(data / "allowed",)).check(
-            replace(order, spec=replace(order.spec, plan=encode(root), inputs=inputs))
-        )
+        Guard(roots=(data / "allowed",)).check(replace(order, plan=encode(root), inputs=inputs))
 
 
 @pytest.mark.parametrize("path", ["sparkfusion-exchange/1/0", "sparkfusion-exchange/1/0/../../../etc/passwd"])
 def test_a_placeholder_without_an_input_is_a_path(data: Path, path: str) -> None:
     order = scan_of(data / "allowed" / "t.parquet")
-    root = decode(order.spec.plan)
+    root = decode(order.plan)
     for conf in filter(None, map(file_scan_conf, walk(root))):
         conf.file_groups[0].files[0].path = path
     with pytest.raises(UserError, match="may not read"):
-        Guard(roots=(data / "allowed",)).check(replace(order, spec=replace(order.spec, plan=encode(root))))
+        Guard(roots=(data / "allowed",)).check(replace(order, plan=encode(root)))
 
 
 @pytest.mark.parametrize("roots", [True, False], ids=["roots", "no roots"])
@@ -133,9 +130,9 @@ def test_sizes_are_limited() -> None:
     with pytest.raises(PlanTooLargeError):
         Guard(Limits(plan_bytes=3)).check(ONE)
     with pytest.raises(ProtocolError, match="output partitions"):
-        Guard().check(replace(ONE, spec=replace(ONE.spec, outputs=10**9)))
+        Guard().check(replace(ONE, outputs=10**9))
     with pytest.raises(ProtocolError, match="output partitions"):
-        Guard().check(replace(ONE, spec=replace(ONE.spec, outputs=0)))
+        Guard().check(replace(ONE, outputs=0))
 
 
 def test_a_plan_that_writes_is_refused(data: Path) -> None:
@@ -143,12 +140,12 @@ def test_a_plan_that_writes_is_refused(data: Path) -> None:
     context.register_parquet("t", str(data / "allowed" / "t.parquet"))
     plan = context.sql(f"copy t to '{data}/out.parquet'").execution_plan().to_bytes(context)
     with pytest.raises(ProtocolError, match="parquet_sink"):
-        Guard().check(TaskOrder(spec_of(plan, KEY), "here"))
+        Guard().check(order_of_plan(plan, KEY))
 
 
 def test_bytes_that_are_no_plan_are_refused() -> None:
     with pytest.raises(sparkfusion.SparkfusionError):
-        Guard().check(replace(ONE, spec=replace(ONE.spec, plan=b"\xff\xfe nonsense")))
+        Guard().check(replace(ONE, plan=b"\xff\xfe nonsense"))
 
 
 @pytest.mark.parametrize("length", [0x7FFFFFF0, 0x4000], ids=["two gigabytes", "a little more than there is"])
@@ -156,11 +153,11 @@ def test_rows_in_a_plan_that_are_shorter_than_they_say_are_refused(length: int) 
     """DataFusion would take that much memory, or more than there is."""
     order = order_of_sql("select x from t", KEY, "here", tables={"t": pa.table({"x": [1, 2]})})
     Guard().check(order)
-    plan = decode(order.spec.plan)
+    plan = decode(order.plan)
     (rows,) = plan.memory_scan.partitions
     plan.memory_scan.partitions[0] = rows[:4] + length.to_bytes(4, "little") + rows[8:]
     with pytest.raises(ProtocolError, match="rows of a memory table"):
-        Guard().check(replace(order, spec=replace(order.spec, plan=encode(plan))))
+        Guard().check(replace(order, plan=encode(plan)))
 
 
 class Given:
@@ -221,7 +218,7 @@ def test_a_strict_worker_knows_the_functions_of_spark(start_worker: StartWorker,
 
 def test_a_function_that_spark_does_not_have_is_an_error_with_its_name() -> None:
     with pytest.raises(UserError, match="'no_such_function'"):
-        task_context({SPARK_FUNCTIONS: "concat,no_such_function"}, memory_limit=1 << 20)
+        task_context({SPARK_FUNCTIONS: "concat,no_such_function"}, Surroundings(1 << 20))
 
 
 def test_a_worker_with_roots_reads_below_them_only(start_worker: StartWorker, data: Path) -> None:

@@ -19,10 +19,9 @@ from sparkfusion.ids import TaskKey
 from sparkfusion.plan.wire.fields import raw_fields
 from sparkfusion.plan.wire.format import EXPR, FORMAT, MANY, PLAN, VALUES
 from sparkfusion.plan.wire.wire_pb2 import PlanNode
-from sparkfusion.transport.base import TaskOrder
 from sparkfusion.transport.guard import Guard
 from sparkfusion.transport.message import ProtocolError
-from tests.transport.plans import spec_of
+from tests.transport.plans import order_of_plan
 
 KEY = TaskKey("q", 1, 0)
 NODES = 45  # DataFusion 55 has 39 kinds of nodes, and 27 of expressions
@@ -87,7 +86,7 @@ def encoded(context: SessionContext, sql: str) -> bytes:
 
 
 def check(guard: Guard, plan: bytes) -> None:
-    guard.check(TaskOrder(spec_of(plan, KEY), "here"))
+    guard.check(order_of_plan(plan, KEY))
 
 
 def accepts(guard: Guard, plan: bytes) -> bool:
@@ -268,7 +267,7 @@ def test_functions_that_travel_need_trust(context: SessionContext, sql: str) -> 
 
 
 def test_numbers_that_cannot_be_are_refused(context: SessionContext) -> None:
-    order = TaskOrder(spec_of(encoded(context, "select 1"), KEY), "here")
+    order = order_of_plan(encoded(context, "select 1"), KEY)
     Guard().check(order)
     for changed in (
         replace(order, store_memory=-2),
@@ -276,8 +275,8 @@ def test_numbers_that_cannot_be_are_refused(context: SessionContext) -> None:
         replace(order, patience=-1.0),
         replace(order, first=-1),
         replace(order, compression="rar"),
-        replace(order, spec=replace(order.spec, memory_limit=-1)),
-        replace(order, spec=replace(order.spec, memory_limit=1 << 70)),
+        replace(order, memory_limit=-1),
+        replace(order, memory_limit=1 << 70),
     ):
         with pytest.raises(ProtocolError, match="an order's"):
             Guard().check(changed)
@@ -285,6 +284,6 @@ def test_numbers_that_cannot_be_are_refused(context: SessionContext) -> None:
 
 def test_an_option_names_no_directory_outside(context: SessionContext, guard: Guard) -> None:
     plan = encoded(context, "select 1")
-    order = TaskOrder(spec_of(plan, KEY, options={"datafusion.catalog.location": "/"}), "here")
+    order = order_of_plan(plan, KEY, options={"datafusion.catalog.location": "/"})
     with pytest.raises(UserError, match="may not read '/'"):
         guard.check(order)

@@ -17,11 +17,12 @@ from pyarrow import flight
 
 from sparkfusion.errors import PlanTooDeepError
 from sparkfusion.ids import TaskKey
-from sparkfusion.transport.base import Access, TaskEnds
+from sparkfusion.transport.base import Access
 from sparkfusion.transport.codec import pack_order
 from sparkfusion.transport.flight.protocol import FRAMES, LEASE, SECRET_HEADER, TASK, TOKEN_HEADER, bearer
 from sparkfusion.transport.message import pack
 from sparkfusion.worker.cancel import CancelToken
+from sparkfusion.worker.carry_out import TaskEnds
 from tests.transport.plans import order_of_sql
 from tests.worker_processes import IDLE, TOKEN, WorkerProcess
 
@@ -190,7 +191,7 @@ def test_a_pickle_in_the_place_of_a_plan_is_not_run(worker: WorkerProcess, tmp_p
     channel = worker.channel(Access(TOKEN))
     lease = channel.hold("q2", "s" * 24, 5.0, lambda error: None)
     for hostile in (
-        replace(order, spec=replace(order.spec, plan=bad)),
+        replace(order, plan=bad),
         replace(order, reader=bad),
         replace(order, recipe=bad),
     ):

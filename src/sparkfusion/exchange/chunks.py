@@ -6,14 +6,13 @@ there is, so nothing can be missing unnoticed; instead it may carry the error fo
 
 from __future__ import annotations
 
-import pickle
 import struct
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from sparkfusion.errors import ExternalError, SparkfusionError
+from sparkfusion.errors import ExternalError
 from sparkfusion.exchange.manifest import FrameFile
 from sparkfusion.ids import ExchangeId
 from sparkfusion.plan.sources import SourceFile
@@ -53,11 +52,10 @@ def chunks_of(files: Iterable[FrameFile], origin: Origin, partitions: int) -> It
         yield partition, _header(_END, origin, partition, count, 0, 0)
 
 
-def failure_of(error: SparkfusionError, origin: Origin, partitions: int) -> Iterator[tuple[int, bytes]]:
+def failure_of(error: bytes, origin: Origin, partitions: int) -> Iterator[tuple[int, bytes]]:
     """(partition, row) that tells every consumer why there is no output."""
-    data = pickle.dumps(error)
     for partition in range(partitions):
-        yield partition, _header(_END, origin, partition, 0, 0, len(data)) + data
+        yield partition, _header(_END, origin, partition, 0, 0, len(error)) + error
 
 
 def _header(kind: int, origin: Origin, partition: int, file: int, offset: int, size: int) -> bytes:
@@ -72,7 +70,7 @@ class ChunkSpool:
         self._directory = directory
         self._sizes: dict[tuple[Origin, int], dict[int, tuple[int, int]]] = defaultdict(dict)
         self._ends: dict[tuple[Origin, int], int] = {}
-        self._errors: dict[Origin, SparkfusionError] = {}
+        self._errors: dict[Origin, bytes] = {}
 
     def add(self, row: bytes) -> None:
         _, kind, exchange, task, attempt, host_attempt, partition, file, offset, size = _HEADER.unpack_from(row)
@@ -80,7 +78,7 @@ class ChunkSpool:
         if kind == _END:
             self._ends[origin, partition] = file
             if size:
-                self._errors[origin] = pickle.loads(row[_HEADER.size :])
+                self._errors[origin] = row[_HEADER.size :]
             return
         got, _ = self._sizes[origin, partition].get(file, (0, 0))
         path = self._path(origin, partition, file)
@@ -97,7 +95,7 @@ class ChunkSpool:
     def has(self, origin: Origin) -> bool:
         return any(each == origin for each, _ in self._ends)
 
-    def error(self, origin: Origin) -> SparkfusionError | None:
+    def error(self, origin: Origin) -> bytes | None:
         return self._errors.get(origin)
 
     def files(self, origin: Origin, partition: int) -> list[SourceFile]:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 
-from sparkfusion.errors import SparkfusionError
+from sparkfusion.errors import QueryCancelledError, SparkfusionError
 from sparkfusion.feed.declare import FeedDeclaration
 from sparkfusion.feed.dispatch import Answer, Dispatcher, FeedStats
 from sparkfusion.feed.lanes import start_thread
@@ -17,6 +17,7 @@ from sparkfusion.plan.feeds import FeedId
 
 _FIRST_PATIENCE_SECONDS = 0.1
 _PATIENCE_SECONDS = 1.0
+_TURN_SECONDS = 0.2
 _log = logging.getLogger("sparkfusion")
 
 
@@ -94,17 +95,29 @@ def _close(declared: FeedDeclaration) -> None:
 
 
 class TaskUnits:
-    """One task's way to a dispatcher in this process."""
+    """One task's units, for whoever serves the task.
 
-    def __init__(self, book: FeedBook, feed: FeedId, task: int) -> None:
+    Args:
+        host: the machine that the task runs on; units that are near it come first.
+        is_gone: whether nobody waits for units any more; asked from time to time while there are none.
+    """
+
+    def __init__(self, book: FeedBook, feed: FeedId, task: int, host: str, is_gone: Callable[[], bool]) -> None:
         self._book = book
         self._feed = feed
         self._dispatcher = book[feed]
         self._task = task
+        self._host = host
+        self._is_gone = is_gone
 
     def take(self, offset: int) -> bytes | None:
-        answer = self._dispatcher.take(self._task, offset)
-        return None if isinstance(answer, Answer) else answer.data
+        while not self._is_gone():
+            answer = self._dispatcher.take(self._task, offset, host=self._host, patience=_TURN_SECONDS)
+            if answer is Answer.END:
+                return None
+            if not isinstance(answer, Answer):
+                return answer.data
+        raise QueryCancelledError("the task was cancelled")
 
     def failed(self, offset: int) -> None:
         self._dispatcher.failed(self._task, offset)

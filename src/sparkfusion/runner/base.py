@@ -17,7 +17,7 @@ from sparkfusion.observe.events import Subscriber
 from sparkfusion.plan.stage import StageGraph
 from sparkfusion.plan.tables import TableId
 from sparkfusion.worker.copy import CopyOrder
-from sparkfusion.worker.run_task import PrepareContext
+from sparkfusion.worker.session import PrepareContext
 from sparkfusion.worker.task import TaskReport
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from sparkfusion.errors import InternalError, SparkfusionError, classify
@@ -17,12 +16,12 @@ from sparkfusion.observe.events import (
     TaskFinished,
     TaskStarted,
 )
-from sparkfusion.plan.feeds import FeedId
 from sparkfusion.plan.isolate import isolate
 from sparkfusion.plan.sources import groups_read
 from sparkfusion.plan.stage import StageGraph
 from sparkfusion.plan.wire import decode
 from sparkfusion.runner.base import QueryJob
+from sparkfusion.runner.feeds import feed_input
 from sparkfusion.runner.machine import (
     HEAD,
     Aborted,
@@ -42,19 +41,7 @@ from sparkfusion.runner.machine import (
     TaskSucceeded,
     transition,
 )
-from sparkfusion.worker.task import TaskInput, TaskReport
-
-
-@dataclass(frozen=True)
-class HostedTask:
-    """A task for a host to run. `streams`: its rows go to the reader as they come, instead of to the store."""
-
-    key: TaskKey
-    plan: bytes
-    inputs: tuple[TaskInput, ...]
-    outputs: int
-    streams: bool
-    feed: FeedId | None = None
+from sparkfusion.worker.task import TaskInput, TaskOrder, TaskReport
 
 
 class TaskHost(Protocol):
@@ -63,7 +50,7 @@ class TaskHost(Protocol):
     For each started task the host calls the driver's `succeeded` or `failed` once, from any thread.
     """
 
-    def start(self, tasks: Sequence[HostedTask]) -> None:
+    def start(self, orders: Sequence[TaskOrder]) -> None:
         """Run tasks of one stage; returns at once."""
         ...
 
@@ -85,6 +72,7 @@ class QueryDriver:
         self._finished_stages: set[StageId] = set()
         self._lock = threading.Lock()
         self._announced: set[TaskKey] = set()
+        self._feeds = {each.feed: feed_input(each) for each in job.feeds}
 
     def run(self, host: TaskHost) -> None:
         """Drive the query to its end, on the calling thread."""
@@ -145,20 +133,29 @@ class QueryDriver:
         elif isinstance(command, RunTasks):
             if command.first:
                 self._job.emit(StageStarted(self._job.query, command.stage, len(command.launches)))
-            host.start([self._task(launch) for launch in command.launches])
+            host.start([self._order(launch) for launch in command.launches])
 
-    def _task(self, launch: Launch) -> HostedTask:
-        graph = self._job.graph
-        self._job.emit(TaskStarted(self._job.query, launch.key))
+    def _order(self, launch: Launch) -> TaskOrder:
+        """What every runner has to know of a task. Where it runs, the runner adds the rest."""
+        job, graph = self._job, self._job.graph
+        job.emit(TaskStarted(job.query, launch.key))
         if launch.key.stage == HEAD:
             plan = graph.head.plan or b""
-            return HostedTask(launch.key, plan, self._inputs(groups_read(decode(plan))), outputs=1, streams=True)
+            inputs = self._inputs(groups_read(decode(plan)))
+            return TaskOrder(launch.key, plan, inputs, options=job.options, destination="consumer")
         stage = graph.stage(launch.key.stage)
         isolated = isolate(stage, launch.partitions)
-        outputs = graph.exchange(stage.output).partitions
-        streams = feeds_reader(graph, stage.id)
-        inputs = self._inputs(isolated.groups)
-        return HostedTask(launch.key, isolated.plan, inputs, outputs, streams, isolated.feed)
+        last = feeds_reader(graph, stage.id)
+        return TaskOrder(
+            key=launch.key,
+            plan=isolated.plan,
+            inputs=self._inputs(isolated.groups),
+            outputs=graph.exchange(stage.output).partitions,
+            options=job.options,
+            destination="consumer" if last and job.writes is None else "store",
+            writes=job.writes if last else None,
+            feed=self._feeds[isolated.feed] if isolated.feed is not None else None,
+        )
 
     def _inputs(self, groups: Sequence[tuple[ExchangeId, int]]) -> tuple[TaskInput, ...]:
         return tuple(TaskInput(exchange, group, self._state.files(exchange, group)) for exchange, group in groups)

@@ -32,9 +32,6 @@ class JobFeeds:
             job.query, job.feeds, ahead=ahead, on_error=on_error, on_change=self._changed, together=together
         )
 
-    def input(self, feed: FeedId) -> FeedInput:
-        return feed_input(self.book.declared[feed])
-
     def stats(self) -> list[FeedStats]:
         return list(self.book.stats().values())
 

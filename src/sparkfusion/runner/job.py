@@ -16,7 +16,7 @@ from sparkfusion.exchange.sink import ChannelSink, Sink
 from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.ids import TaskKey
 from sparkfusion.runner.base import QueryJob
-from sparkfusion.runner.drive import HostedTask, QueryDriver, start_driver_thread
+from sparkfusion.runner.drive import QueryDriver, start_driver_thread
 from sparkfusion.runner.feeds import JobFeeds
 from sparkfusion.runner.machine import HEAD, Policy
 from sparkfusion.runner.pool import TaskPool
@@ -24,7 +24,8 @@ from sparkfusion.worker import open_work
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.limits import memory_share, spill_directory
 from sparkfusion.worker.run_task import run_task
-from sparkfusion.worker.task import TaskReport, TaskSpec
+from sparkfusion.worker.session import Surroundings
+from sparkfusion.worker.task import TaskOrder, TaskReport
 
 PATIENCE_SECONDS = 10.0
 
@@ -86,7 +87,7 @@ class DrivenJob(ABC):
     # ---- the driver's side
 
     @abstractmethod
-    def start(self, tasks: Sequence[HostedTask]) -> None: ...
+    def start(self, orders: Sequence[TaskOrder]) -> None: ...
 
     @abstractmethod
     def discard(self, key: TaskKey) -> None: ...
@@ -119,42 +120,40 @@ class DrivenJob(ABC):
 
     # ---- tasks in this process
 
-    def run_here(self, task: HostedTask, sink: Sink | None = None) -> None:
-        """Run a task that reads no feed on the pool of this process. Without a sink its rows go to the reader."""
+    def run_here(self, order: TaskOrder, sink: Sink | None = None) -> None:
+        """Run a task that reads no feed on the pool of this process. Without a sink its rows go to the consumer."""
         self._pool.submit(
-            functools.partial(self._run, task, sink or ChannelSink(task.key, self._channel), self._token(task))
+            functools.partial(self._run, order, sink or ChannelSink(order.key, self._channel), self._token(order.key))
         )
 
-    def _token(self, task: HostedTask) -> CancelToken:
+    def _token(self, key: TaskKey) -> CancelToken:
         """What cancels the task while it runs."""
         token = CancelToken()
         with self._lock:
-            self._tokens[task.key] = token
+            self._tokens[key] = token
         return token
 
-    def _run(self, task: HostedTask, sink: Sink, token: CancelToken) -> None:
+    def _run(self, order: TaskOrder, sink: Sink, token: CancelToken) -> None:
         try:
-            report = run_task(self.spec(task), sink, token, self._job.prepare)
+            report = run_task(self.bring(order), self.surroundings(order), sink, token)
         except BaseException as error:  # a panic in native code must fail the query, not the pool's thread
             streamed = isinstance(sink, ChannelSink) and sink.wrote
-            self._driver.failed(task.key, classify(error, task.key), final=streamed)
+            self._driver.failed(order.key, classify(error, order.key), final=streamed)
         else:
             self._driver.succeeded(report)
         finally:
             with self._lock:
-                self._tokens.pop(task.key, None)
+                self._tokens.pop(order.key, None)
 
-    def spec(self, task: HostedTask) -> TaskSpec:
-        return TaskSpec(
-            key=task.key,
-            plan=task.plan,
-            inputs=task.inputs,
-            outputs=task.outputs,
-            options=self._job.options,
-            memory_limit=task_memory(self._job, alone=task.key.stage == HEAD),
-            spill_directory=spill_directory(self._job.settings, self._job.options),
-            feed=self._feeds.input(task.feed) if task.feed is not None else None,
-        )
+    def bring(self, order: TaskOrder) -> TaskOrder:
+        """The order of a task that runs here, with its inputs in files of this machine."""
+        return order
+
+    def surroundings(self, order: TaskOrder) -> Surroundings:
+        """Of a task that runs here."""
+        job = self._job
+        memory = task_memory(job, alone=order.key.stage == HEAD)
+        return Surroundings(memory, spill_directory(job.settings, job.options), prepare=job.prepare)
 
 
 def task_memory(job: QueryJob, *, alone: bool) -> int:

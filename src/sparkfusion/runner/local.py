@@ -14,10 +14,11 @@ from sparkfusion.runner.without_spark import WithoutSpark
 from sparkfusion.runner.worker_job import Near, WorkerJob, begun
 from sparkfusion.transport.guard import OPEN
 from sparkfusion.transport.in_process import InProcessChannel, start_worker, stop_worker
-from sparkfusion.transport.options import HostOptions, OwnFunctions
+from sparkfusion.transport.options import HostOptions
 from sparkfusion.transport.process.children import Children
 from sparkfusion.transport.process.supervised import GRACE_SECONDS
 from sparkfusion.transport.rewrites import NamedRewrite, installed_rewrites
+from sparkfusion.worker.functions import OwnFunctions
 from sparkfusion.worker.limits import spill_directory
 
 

@@ -6,42 +6,37 @@ import functools
 import logging
 import secrets
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-
-import cloudpickle
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from sparkfusion.errors import (
     ExternalError,
     QueryCancelledError,
     SparkfusionError,
-    UserError,
     WorkerLostError,
     classify,
-    first_words,
 )
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.store import LocalStore
-from sparkfusion.feed.book import FeedBook, TaskUnits
-from sparkfusion.feed.dispatch import Answer
+from sparkfusion.feed.book import TaskUnits
+from sparkfusion.feed.feed import UnitSource
 from sparkfusion.ids import StageId, TaskKey
-from sparkfusion.plan.feeds import FeedId
 from sparkfusion.plan.stage import ExchangeKind
 from sparkfusion.runner.base import QueryJob
-from sparkfusion.runner.drive import HostedTask
+from sparkfusion.runner.functions import TravellingFunctions
 from sparkfusion.runner.job import DrivenJob, task_memory
 from sparkfusion.runner.machine import HEAD
 from sparkfusion.runner.members import Member, Members, NoWorkerError, at_once
 from sparkfusion.runner.passed import AttemptRows, OtherRowsError, PassedRows
 from sparkfusion.runner.pool import TaskPool
-from sparkfusion.transport.base import LostInputError, TaskEnds, TaskOrder
+from sparkfusion.transport.base import LostInputError
 from sparkfusion.transport.inputs import FindHere, InputFetcher
 from sparkfusion.transport.membership import Cluster, RoutedTask
 from sparkfusion.transport.places import made_by, place_of, split_place
 from sparkfusion.worker.cancel import CancelToken
-from sparkfusion.worker.task import Fetched, TaskReport, TaskSpec
+from sparkfusion.worker.carry_out import TaskEnds
+from sparkfusion.worker.task import Fetched, TaskOrder, TaskReport
 
-_PATIENT_SECONDS = 0.2
 _STALL_SECONDS = 3.0  # of frames that do not come, although the worker does not count as lost yet
 _READER_PATIENCE_SECONDS = 1.0  # a user's reader may block for ever; its thread is left behind
 _MEMORY_LIMIT = "datafusion.runtime.memory_limit"
@@ -80,11 +75,11 @@ class WorkerJob(DrivenJob):
         self._extensions = cluster.extensions
         self._near = near or Near("", lambda name: None)
         self._compression = settings.compression(leaves_machine=near is None)
-        self._functions = _Functions()
+        self._functions = TravellingFunctions()
         if near is None:
-            self._functions = _Functions.pickled(job, "workers")
+            self._functions = TravellingFunctions.pickled(job, "workers")
         elif not near.has_functions:
-            self._functions = _Functions.pickled(job, "processes that run tasks (sparkfusion.task_processes is on)")
+            self._functions = TravellingFunctions.pickled(job, "task processes (sparkfusion.task_processes is on)")
         self._members = Members(members, cluster.routing)
         self._members_lock = threading.Lock()
         self._made_on: dict[TaskKey, Member] = {}
@@ -123,25 +118,25 @@ class WorkerJob(DrivenJob):
         if all(member.lost is not None for member in members):
             raise members[0].lost or ExternalError("no worker accepted the query")
 
-    def start(self, tasks: Sequence[HostedTask]) -> None:
-        for task in tasks:
-            if task.key.stage == HEAD:
-                self.run_here(task)
+    def start(self, orders: Sequence[TaskOrder]) -> None:
+        for order in orders:
+            if order.key.stage == HEAD:
+                self.run_here(order)
                 continue
-            pool = self._pool if task.feed is None else self._fed
-            pool.submit(functools.partial(self._run_there, task, self._token(task)))
+            pool = self._pool if order.feed is None else self._fed
+            pool.submit(functools.partial(self._run_there, order, self._token(order.key)))
 
-    def spec(self, task: HostedTask) -> TaskSpec:
-        """Of the head, with its inputs brought here. It can begin again as long as the reader has nothing of it."""
+    def bring(self, order: TaskOrder) -> TaskOrder:
+        """The head's. It can begin again as long as the consumer has nothing of it."""
         try:
             inputs, self._head_fetched = self._inputs.bring(
-                task.key, task.inputs, self._near.address, self._near.find, self._tokens[task.key]
+                order.key, order.inputs, self._near.address, self._near.find, self._tokens[order.key]
             )
         except LostInputError as error:
             for stage, number, attempt in error.lost:
                 self._driver.lost(stage, number, attempt, unread=True)
             raise
-        return super().spec(replace(task, inputs=inputs))
+        return replace(order, inputs=inputs)
 
     def reports(self) -> list[TaskReport]:
         found = super().reports()
@@ -169,38 +164,38 @@ class WorkerJob(DrivenJob):
 
     # ---- tasks on workers
 
-    def _run_there(self, task: HostedTask, token: CancelToken) -> None:
+    def _run_there(self, order: TaskOrder, token: CancelToken) -> None:
         """Run a task on a worker and tell the driver; on the pool's thread, must not raise."""
-        place = (task.key.stage, task.key.task)
+        place = (order.key.stage, order.key.task)
         with self._members_lock:
             passed = self._passed.setdefault(place, PassedRows(self._channel.put, resumes=self._resumes))
         try:
-            report = self._run_on_member(task, token, passed.attempt())
+            report = self._run_on_member(order, token, passed.attempt())
         except LostInputError as error:
             for stage, number, attempt in error.lost:
                 self._driver.lost(stage, number, attempt)
-            self._driver.failed(task.key, classify(error, task.key), final=passed.final)
+            self._driver.failed(order.key, classify(error, order.key), final=passed.final)
         except ChannelClosedError:
-            self._driver.failed(task.key, QueryCancelledError("the consumer closed the query"), final=True)
+            self._driver.failed(order.key, QueryCancelledError("the consumer closed the query"), final=True)
         except BaseException as error:
             final = passed.final or isinstance(error, NoWorkerError | OtherRowsError)
-            self._driver.failed(task.key, classify(error, task.key), final=final)
+            self._driver.failed(order.key, classify(error, order.key), final=final)
         else:
             self._driver.succeeded(report)
         finally:
             with self._lock:
-                self._tokens.pop(task.key, None)
+                self._tokens.pop(order.key, None)
 
-    def _run_on_member(self, task: HostedTask, token: CancelToken, rows: AttemptRows) -> TaskReport:
-        place = (task.key.stage, task.key.task)
+    def _run_on_member(self, order: TaskOrder, token: CancelToken, rows: AttemptRows) -> TaskReport:
+        place = (order.key.stage, order.key.task)
         tried = self._tried.setdefault(place, set())
-        with self._members.placed(RoutedTask(task.key, _bytes_at(task)), tried, token) as member:
+        with self._members.placed(RoutedTask(order.key, _bytes_at(order)), tried, token) as member:
             tried.add(member.address)
-            self._check_inputs(task)
+            self._check_inputs(order)
             with self._members_lock:
-                self._made_on[task.key] = member
+                self._made_on[order.key] = member
             try:
-                report = member.channel.run(self._order(task, member), self._ends(task, member, token, rows), token)
+                report = member.channel.run(self._order(order, member), self._ends(order, member, token, rows), token)
                 rows.finish()
             except SparkfusionError as error:
                 if member.lost is not None and (error.retryable or isinstance(error, QueryCancelledError)):
@@ -211,36 +206,36 @@ class WorkerJob(DrivenJob):
                     ) from error
                 raise
         with self._members_lock:
-            self._made_on.pop(task.key, None)
-        if self._job.writes is not None and task.streams:
+            self._made_on.pop(order.key, None)
+        if order.writes is not None:
             return report
         files = tuple(replace(file, path=place_of(member.address, file.path)) for file in report.manifest.files)
         return replace(report, manifest=replace(report.manifest, files=files))
 
-    def _ends(self, task: HostedTask, member: Member, token: CancelToken, rows: AttemptRows) -> TaskEnds:
-        if task.feed is None:
+    def _ends(self, order: TaskOrder, member: Member, token: CancelToken, rows: AttemptRows) -> TaskEnds:
+        if order.feed is None:
             return TaskEnds(rows)
-        number = task.key.task
-        units = _MemberUnits(self._feeds.book, task.feed, number, self._members, member, token)
-        return TaskEnds(rows, units, lambda offset, frames: self._delivery.deliver(number, offset, frames))
+        number = order.key.task
+        units = TaskUnits(self._feeds.book, order.feed.feed, number, member.info.host, lambda: token.cancelled)
+        lent = _LentUnits(units, self._members, member)
+        return TaskEnds(rows, lent, lambda offset, frames: self._delivery.deliver(number, offset, frames))
 
-    def _order(self, task: HostedTask, member: Member) -> TaskOrder:
-        writes = self._job.writes if task.streams else None
-        settings = self._job.settings
+    def _order(self, order: TaskOrder, member: Member) -> TaskOrder:
+        """The order as this worker gets it."""
         graph = self._job.graph
-        inputs = graph.stage(task.key.stage).inputs
-        return TaskOrder(
-            spec=replace(super().spec(task), memory_limit=self._memory_limit(), spill_directory=""),
-            here=member.address,
-            destination="reader" if task.streams and writes is None else "store",
-            writes=writes,
+        inputs = graph.stage(order.key.stage).inputs
+        resumes = order.feed is not None and order.destination == "consumer"
+        return replace(
+            order,
             compression=self._compression,
-            shared=tuple(each for each in inputs if graph.exchange(each).kind is ExchangeKind.BROADCAST),
-            store_memory=settings.integer("store_memory_bytes"),
-            patience=self._stall,
-            first=self._delivery.first(task.key.task) if task.feed is not None and task.streams else 0,
-            reader=self._functions.readers.get(task.feed) if task.feed is not None else None,
+            memory_limit=self._memory_limit(),
+            store_memory=self._job.settings.integer("store_memory_bytes"),
+            first=self._delivery.first(order.key.task) if resumes else 0,
+            reader=self._functions.readers.get(order.feed.feed) if order.feed is not None else None,
             recipe=self._functions.recipe,
+            here=member.address,
+            shared=tuple(each for each in inputs if graph.exchange(each).kind is ExchangeKind.BROADCAST),
+            patience=self._stall,
             extensions=self._extensions,
         )
 
@@ -250,10 +245,10 @@ class WorkerJob(DrivenJob):
         limited = self._job.options.get(_MEMORY_LIMIT, "unlimited") != "unlimited"
         return task_memory(self._job, alone=False) if chosen or limited else 0
 
-    def _check_inputs(self, task: HostedTask) -> None:
+    def _check_inputs(self, order: TaskOrder) -> None:
         """Frames on a worker that is known to be gone need not be asked for."""
         gone = self._members.gone()
-        places = [split_place(file.path) for each in task.inputs for file in each.files] if gone else []
+        places = [split_place(file.path) for each in order.inputs for file in each.files] if gone else []
         lost = sorted({made_by(name) for address, name in places if address in gone})
         if lost:
             raise LostInputError(f"frames that the task reads are on a lost worker ({', '.join(gone)})", lost=lost)
@@ -273,29 +268,17 @@ class WorkerJob(DrivenJob):
                 self._driver.stalled(key)
 
 
-class _MemberUnits:
+class _LentUnits:
     """Units of a task on a worker. While it waits for them, others may have its slot there."""
 
-    def __init__(
-        self, book: FeedBook, feed: FeedId, task: int, members: Members, member: Member, cancel: CancelToken
-    ) -> None:
-        self._units = TaskUnits(book, feed, task)
-        self._dispatcher = book[feed]
-        self._task = task
+    def __init__(self, units: UnitSource, members: Members, member: Member) -> None:
+        self._units = units
         self._members = members
         self._member = member
-        self._cancel = cancel
 
     def take(self, offset: int) -> bytes | None:
-        host = self._member.info.host
         with self._members.lent(self._member):
-            while not self._cancel.cancelled:
-                answer = self._dispatcher.take(self._task, offset, host=host, patience=_PATIENT_SECONDS)
-                if answer is Answer.END:
-                    return None
-                if not isinstance(answer, Answer):
-                    return answer.data
-        raise QueryCancelledError("the task was cancelled")
+            return self._units.take(offset)
 
     def failed(self, offset: int) -> None:
         self._units.failed(offset)
@@ -315,9 +298,9 @@ def begun(job: WorkerJob) -> WorkerJob:
     return job
 
 
-def _bytes_at(task: HostedTask) -> dict[str, int]:
+def _bytes_at(order: TaskOrder) -> dict[str, int]:
     found: dict[str, int] = {}
-    for file in (file for each in task.inputs for file in each.files):
+    for file in (file for each in order.inputs for file in each.files):
         address = split_place(file.path)[0]
         found[address] = found.get(address, 0) + file.size
     return found
@@ -328,29 +311,3 @@ def _discard(member: Member, key: TaskKey) -> None:
         member.channel.discard(key)
     except SparkfusionError as error:
         _log.debug("%s keeps %s until the query ends: %s", member.address, key, error.message)
-
-
-@dataclass(frozen=True)
-class _Functions:
-    """The user's functions as they travel with tasks."""
-
-    recipe: bytes | None = None
-    readers: Mapping[FeedId, bytes | None] = field(default_factory=dict)
-
-    @classmethod
-    def pickled(cls, job: QueryJob, whither: str) -> _Functions:
-        recipe = _pickled(job.recipe(), "what makes the session's object stores", whither)
-        readers = {
-            each.feed: _pickled(each.reader, f"the reader of table {each.table!r}", whither) for each in job.feeds
-        }
-        return cls(recipe, readers)
-
-
-def _pickled(value: object, what: str, whither: str) -> bytes | None:
-    if value is None:
-        return None
-    try:
-        data: bytes = cloudpickle.dumps(value)
-    except Exception as error:
-        raise UserError(f"{what} cannot be sent to {whither}: {first_words(error)}") from error
-    return data

@@ -11,8 +11,7 @@ from datafusion.plan import ExecutionPlan
 from sparkfusion.errors import SparkfusionError
 from sparkfusion.worker.bad_lines import find_bad_line
 from sparkfusion.worker.blame import is_about_files, name_files
-from sparkfusion.worker.run_task import PrepareContext
-from sparkfusion.worker.session import session_config
+from sparkfusion.worker.session import PrepareContext, session_config
 
 
 def locate_bad_line(

@@ -11,8 +11,7 @@ from sparkfusion.plan.wire import decode, encode, partition_count
 from sparkfusion.plan.wire.build import coalesce
 from sparkfusion.session.planner import Planned
 from sparkfusion.session.query import conform, settle_schema
-from sparkfusion.worker.run_task import PrepareContext
-from sparkfusion.worker.session import task_context
+from sparkfusion.worker.session import PrepareContext, Surroundings, task_context
 
 
 def run_round_trip(planned: Planned, schema: pa.Schema, prepare: PrepareContext) -> pa.Table:
@@ -21,8 +20,7 @@ def run_round_trip(planned: Planned, schema: pa.Schema, prepare: PrepareContext)
     root = decode(planned.plan)
     if partition_count(root) > 1:
         root = coalesce(root)
-    context = task_context(planned.options, memory_limit=config.machine_memory() // 2)
-    prepare(context)
+    context = task_context(planned.options, Surroundings(config.machine_memory() // 2, prepare=prepare))
     decoded = ExecutionPlan.from_bytes(context, encode(root))
     frames = [frame.to_pyarrow() for frame in context.execute(decoded, 0)]
     frames = [frame for frame in frames if frame.num_rows]  # as everywhere: only rows settle a schema

@@ -19,8 +19,7 @@ from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.worker import loops, open_work
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.limits import memory_share, spill_directory
-from sparkfusion.worker.run_task import PrepareContext
-from sparkfusion.worker.session import task_context
+from sparkfusion.worker.session import PrepareContext, Surroundings, task_context
 from sparkfusion.worker.task import TaskReport
 
 _CAPACITY = 8
@@ -39,8 +38,7 @@ def limit(
     place = Path(spill_directory(settings, options))
     spills = OwnedDirectory("spills", place.absolute()) if place.name and place.is_dir() else None
     chosen = spill_directory(settings, options) if spills is None else str(spills.path)
-    context = task_context(options, memory_limit=memory, spill_directory=chosen)
-    prepare(context)
+    context = task_context(options, Surroundings(memory, chosen, prepare=prepare))
     return context.create_dataframe_from_logical_plan(frame.logical_plan()), spills
 
 

@@ -27,7 +27,7 @@ from sparkfusion.ids import QueryId, TaskKey
 from sparkfusion.session.query import RunningQuery
 from sparkfusion.session.write_modes import move
 from sparkfusion.worker.copy import CopyOrder, copy_context, copy_frames, quoted
-from sparkfusion.worker.run_task import PrepareContext
+from sparkfusion.worker.session import PrepareContext
 from sparkfusion.worker.task import TaskReport
 
 _TAIL = re.compile(r"\s*to\s+'((?:[^']|'')*)'\s*(.*)", re.IGNORECASE | re.DOTALL)

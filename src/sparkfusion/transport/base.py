@@ -8,21 +8,34 @@ Everything that passes is data, in every transport: a task is decoded from bytes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
 from sparkfusion.errors import ExternalError, SparkfusionError
-from sparkfusion.exchange.delivery import Deliver
-from sparkfusion.feed.feed import UnitSource
-from sparkfusion.ids import ExchangeId, QueryId, StageId, TaskKey
+from sparkfusion.ids import QueryId, StageId, TaskKey
 from sparkfusion.worker.cancel import CancelToken
-from sparkfusion.worker.copy import CopyOrder
-from sparkfusion.worker.task import TaskReport, TaskSpec
+from sparkfusion.worker.carry_out import TaskEnds
+from sparkfusion.worker.task import TaskOrder, TaskReport
 
-Destination = Literal["store", "reader"]
+__all__ = [  # what whoever writes a transport needs
+    "Access",
+    "CancelToken",
+    "FrameReader",
+    "Lease",
+    "LostInputError",
+    "Piece",
+    "TaskEnds",
+    "TaskOrder",
+    "TaskReport",
+    "Transport",
+    "WorkerChannel",
+    "WorkerInfo",
+    "WorkerStatus",
+]
+
 Piece = tuple[int, pa.Buffer]
 """Some bytes of the file at that place of a list."""
 
@@ -53,54 +66,6 @@ class WorkerStatus:
     queries: int
     files: int
     bytes: int
-
-
-@dataclass(frozen=True)
-class TaskOrder:
-    """One attempt at a task, for a worker.
-
-    Attributes:
-        spec: the task. Paths of its inputs are `<address>/<name>`, with names from the reports of those workers.
-            `memory_limit` 0 leaves the memory to the worker; `spill_directory` is always the worker's own.
-        here: the worker's address as the coordinator knows it: inputs that begin with it are its own files.
-        destination: where rows go: to the worker's store, or up to the reader while the task runs.
-        writes: the task's rows are written to files of the user's instead.
-        shared: exchanges that other tasks on the worker read too (broadcasts), so they are brought there once.
-        store_memory: bytes of the worker's memory for frames of the query; -1 leaves it to the worker.
-        patience: seconds of silence after which a worker that inputs come from counts as lost.
-        first: the place in its feed's ledger that the task begins at.
-        reader, recipe: pickled functions: the feed's reader, and what makes the session's object stores.
-        extensions: settings for whoever extends the worker.
-    """
-
-    spec: TaskSpec
-    here: str
-    destination: Destination = "store"
-    writes: CopyOrder | None = None
-    compression: str = "none"
-    shared: tuple[ExchangeId, ...] = ()
-    store_memory: int = -1
-    patience: float = 10.0
-    first: int = 0
-    reader: bytes | None = None
-    recipe: bytes | None = None
-    extensions: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class TaskEnds:
-    """The coordinator's ends of a task channel; called from the thread that called `run`.
-
-    Attributes:
-        rows: takes a frame for the reader, waiting while there is no room. What it raises ends the task.
-        units: where the task's units come from.
-        deliver: takes the frames that a fed task made of one place of its ledger, for the reader, all of them at once:
-            another attempt can go on behind them. Used instead of `rows` by fed tasks.
-    """
-
-    rows: Callable[[pa.RecordBatch], None]
-    units: UnitSource | None = None
-    deliver: Deliver | None = None
 
 
 class LostInputError(ExternalError):

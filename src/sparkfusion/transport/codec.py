@@ -15,10 +15,10 @@ from sparkfusion.feed.dispatch import FeedError
 from sparkfusion.feed.rejected import Rejected, RejectedLine
 from sparkfusion.ids import TaskKey
 from sparkfusion.plan.sources import SourceFile
-from sparkfusion.transport.base import LostInputError, TaskOrder, WorkerInfo, WorkerStatus
+from sparkfusion.transport.base import LostInputError, WorkerInfo, WorkerStatus
 from sparkfusion.transport.message import Fields, ProtocolError, pack, unpack
 from sparkfusion.worker.copy import CopyOrder
-from sparkfusion.worker.task import Fetched, OperatorMetrics, TaskInput, TaskReport, TaskSpec
+from sparkfusion.worker.task import Fetched, OperatorMetrics, TaskInput, TaskOrder, TaskReport
 from sparkfusion.worker.units import FeedInput
 
 _MOST_OPTION_BYTES = 1024 * 1024
@@ -53,24 +53,23 @@ _BY_KIND: dict[str, type[SparkfusionError]] = {
 
 
 def pack_order(order: TaskOrder) -> bytes:
-    spec = order.spec
-    feed = spec.feed
+    feed = order.feed
     blobs = {
-        "plan": spec.plan,
-        "options": _packed_options(tuple(spec.options.items())),
+        "plan": order.plan,
+        "options": _packed_options(tuple(order.options.items())),
         "reader": order.reader,
         "recipe": order.recipe,
         "schema": feed.schema if feed else None,
     }
     present = {name: blob for name, blob in blobs.items() if blob is not None}
     fields = {
-        "key": _key_fields(spec.key),
+        "key": _key_fields(order.key),
         "inputs": [
             {"exchange": each.exchange, "group": each.group, "files": [[file.path, file.size] for file in each.files]}
-            for each in spec.inputs
+            for each in order.inputs
         ],
-        "outputs": spec.outputs,
-        "memory_limit": spec.memory_limit,
+        "outputs": order.outputs,
+        "memory_limit": order.memory_limit,
         "feed": _feed_fields(feed) if feed is not None else None,
         "here": order.here,
         "destination": order.destination,
@@ -97,9 +96,9 @@ def order_of(fields: Fields, blobs: Sequence[memoryview]) -> TaskOrder:
     feed = fields.maybe_part("feed")
     writes = fields.maybe_part("writes")
     destination = fields.text("destination")
-    if destination not in ("store", "reader"):
+    if destination not in ("store", "consumer"):
         raise ProtocolError(f"an order has no destination {destination!r}")
-    spec = TaskSpec(
+    return TaskOrder(
         key=_key(fields.part("key")),
         plan=given["plan"],
         inputs=tuple(
@@ -108,23 +107,18 @@ def order_of(fields: Fields, blobs: Sequence[memoryview]) -> TaskOrder:
         ),
         outputs=fields.integer("outputs"),
         options=_options(given["options"]),
-        memory_limit=fields.integer("memory_limit"),
-        spill_directory="",
-        trust_python=False,
-        feed=_feed(feed, given.get("schema", b"")) if feed is not None else None,
-    )
-    return TaskOrder(
-        spec=spec,
-        here=fields.text("here"),
-        destination="store" if destination == "store" else "reader",
+        destination="store" if destination == "store" else "consumer",
         writes=_copy(writes) if writes is not None else None,
         compression=fields.text("compression"),
-        shared=fields.integers("shared"),
+        memory_limit=fields.integer("memory_limit"),
         store_memory=fields.integer("store_memory"),
-        patience=fields.number("patience"),
+        feed=_feed(feed, given.get("schema", b"")) if feed is not None else None,
         first=fields.integer("first"),
         reader=given.get("reader"),
         recipe=given.get("recipe"),
+        here=fields.text("here"),
+        shared=fields.integers("shared"),
+        patience=fields.number("patience"),
         extensions=fields.mapping("extensions"),
     )
 
@@ -179,8 +173,9 @@ def _options(data: bytes) -> Mapping[str, str]:
 # ---- keys
 
 
-def pack_key(kind: str, key: TaskKey) -> bytes:
-    return pack(kind, {"key": _key_fields(key)})
+def pack_key(kind: str, key: TaskKey, *blobs: bytes, **numbers: int) -> bytes:
+    """A message about a task."""
+    return pack(kind, {"key": _key_fields(key), **numbers}, *blobs)
 
 
 def key_of(fields: Fields) -> TaskKey:
@@ -209,6 +204,8 @@ def pack_report(report: TaskReport) -> bytes:
         "rows": report.rows,
         "seconds": report.seconds,
         "operators": [asdict(each) for each in report.operators],
+        "earlier_attempts": report.earlier_attempts,
+        "recomputed_inputs": report.recomputed_inputs,
         "units": report.units,
         "fetched": [asdict(each) for each in report.fetched],
         "rejected": asdict(report.rejected) if report.rejected is not None else None,
@@ -242,6 +239,8 @@ def report_of(fields: Fields) -> TaskReport:
         fields.integer("rows"),
         fields.number("seconds"),
         tuple(operators),
+        earlier_attempts=fields.integer("earlier_attempts"),
+        recomputed_inputs=fields.integer("recomputed_inputs"),
         units=fields.integer("units"),
         fetched=tuple(fetched),
         rejected=_rejected(fields.maybe_part("rejected")),

@@ -22,10 +22,9 @@ from sparkfusion.plan.sources import placeholder_of
 from sparkfusion.plan.wire import PlanNode, decode, file_scan_conf, walk
 from sparkfusion.plan.wire.depth import check_depth
 from sparkfusion.plan.wire.survey import UnknownPlanError, functions_in
-from sparkfusion.transport.base import TaskOrder
 from sparkfusion.transport.message import ProtocolError
 from sparkfusion.transport.shape import check_rows, check_shape, check_sources
-from sparkfusion.worker.task import TaskSpec
+from sparkfusion.worker.task import TaskOrder
 
 _LOCAL_STORE = "file:///"
 _REMOTE_STORE = re.compile(r"(?!file:)[a-z][a-z0-9+.-]*://[^\s/]+/?")
@@ -68,22 +67,22 @@ class Guard:
 
     def check(self, order: TaskOrder) -> None:
         """Raise if the order is not to be carried out."""
-        spec, limits = order.spec, self.limits
-        if len(spec.plan) > limits.plan_bytes:
-            raise PlanTooLargeError(f"a plan of {len(spec.plan):,} bytes is over the limit of {limits.plan_bytes:,}")
-        if not 0 < spec.outputs <= limits.outputs:
-            raise ProtocolError(f"a task cannot have {spec.outputs:,} output partitions")
-        if sum(len(each.files) for each in spec.inputs) > limits.input_files:
+        limits = self.limits
+        if len(order.plan) > limits.plan_bytes:
+            raise PlanTooLargeError(f"a plan of {len(order.plan):,} bytes is over the limit of {limits.plan_bytes:,}")
+        if not 0 < order.outputs <= limits.outputs:
+            raise ProtocolError(f"a task cannot have {order.outputs:,} output partitions")
+        if sum(len(each.files) for each in order.inputs) > limits.input_files:
             raise ProtocolError(f"a task reads more than {limits.input_files:,} files")
         check_shape(order)
         if not self.trust_python:
             self._check_functions(order)
-        root = self._looked_at(spec.plan)
+        root = self._looked_at(order.plan)
         if self.roots:
-            self._check_scans(root, spec)
+            self._check_scans(root, order)
         check_sources(root, order)
         check_rows(root)
-        self._check_options(spec.options)
+        self._check_options(order.options)
         if order.writes is not None:
             self._check_staging(Path(order.writes.staging))
             self._check_options(order.writes.options)
@@ -118,7 +117,7 @@ class Guard:
 
     def _check_functions(self, order: TaskOrder) -> None:
         if order.reader is not None:
-            table = order.spec.feed.table if order.spec.feed is not None else ""
+            table = order.feed.table if order.feed is not None else ""
             raise UserError(
                 f"the reader of table {table!r} is a Python function, which this worker does not run", hint=TRUST
             )
@@ -137,14 +136,14 @@ class Guard:
         if not staging.is_absolute() or not home.name.startswith(PREFIX) or not (home / LOCK).is_file():
             raise UserError(f"this worker may not write to {str(staging)!r}: it is not the output directory of a query")
 
-    def _check_scans(self, root: PlanNode, spec: TaskSpec) -> None:
-        given = {(each.exchange, each.group) for each in spec.inputs}
+    def _check_scans(self, root: PlanNode, order: TaskOrder) -> None:
+        given = {(each.exchange, each.group) for each in order.inputs}
         for conf in filter(None, map(file_scan_conf, walk(root))):
             url = conf.object_store_url
             if url != _LOCAL_STORE and not _REMOTE_STORE.fullmatch(url):
                 raise ProtocolError(f"this worker knows no object store {url!r}")
             for file in (file for group in conf.file_groups for file in group.files):
-                replaced = placeholder_of(file.path) in given or (spec.feed is not None and is_fed(file))
+                replaced = placeholder_of(file.path) in given or (order.feed is not None and is_fed(file))
                 if url == _LOCAL_STORE and not replaced:
                     self.check_path(f"/{file.path}")
 

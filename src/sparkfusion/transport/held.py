@@ -14,18 +14,16 @@ from sparkfusion.config import machine_memory
 from sparkfusion.errors import ExternalError
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.owned import OwnedDirectory
-from sparkfusion.exchange.sink import FileSink, Sink
 from sparkfusion.exchange.store import SHARED_MEMORY, LocalStore, MemoryBudget
 from sparkfusion.ids import QueryId, TaskKey
-from sparkfusion.transport.base import TaskOrder
 from sparkfusion.transport.inputs import InputFetcher, Peers
 from sparkfusion.transport.options import HostOptions
 from sparkfusion.transport.places import name_of
 from sparkfusion.transport.process.order import Places
 from sparkfusion.transport.slot import Slot
 from sparkfusion.worker.cancel import CancelToken
-from sparkfusion.worker.copy import CopySink
-from sparkfusion.worker.task import TaskReport
+from sparkfusion.worker.carry_out import TaskStores
+from sparkfusion.worker.task import TaskOrder, TaskReport
 
 
 class HeldQuery:
@@ -58,7 +56,7 @@ class HeldQuery:
     @contextmanager
     def task(self, order: TaskOrder, cancel: CancelToken, slot: Slot) -> Iterator[QueryStores]:
         """A task is under way, and may use the stores. Others get its slot if it does not end with the query."""
-        key = order.spec.key
+        key = order.key
         with self._changed:
             if self._released:
                 raise ChannelClosedError
@@ -137,16 +135,13 @@ class QueryStores:
         self.spill_directory = str(self._spills.path) if self._spills is not None else options.spill_directory or ""
         self.inputs = InputFetcher(query, secret, self._fetched, peers, order.patience)
 
-    def sink(self, order: TaskOrder) -> Sink:
-        """For a task whose rows stay here, or are written to the user's files."""
-        if order.writes is not None:
-            return CopySink(order.spec.key, self._disk, order.writes)
-        return FileSink(order.spec.key, self._frames, order.compression)
+    def of_task(self) -> TaskStores:
+        return TaskStores(self._frames, self._disk)
 
     @contextmanager
     def places(self, order: TaskOrder) -> Iterator[Places]:
         """For a task in another process. Unless it succeeds nothing of it is left."""
-        key = order.spec.key
+        key = order.key
         spills = Path(self.spill_directory) / f"{key.stage}-{key.task}-{key.attempt}"
         spills.mkdir()
         in_memory, frames = self._frames.homes() if order.destination == "store" else ("", "")

@@ -13,14 +13,13 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from sparkfusion.config import MIB, machine_memory
+from sparkfusion.config import fair_share, machine_memory
 from sparkfusion.errors import ExternalError, QueryCancelledError, ResourceError, SparkfusionError, UserError, classify
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.owned import LOCK, PREFIX
 from sparkfusion.exchange.store import SHARED_MEMORY
 from sparkfusion.ids import QueryId, TaskKey
-from sparkfusion.transport.base import LostInputError, TaskEnds, TaskOrder, WorkerInfo, WorkerStatus
-from sparkfusion.transport.functions import feed_end_of, prepare_of
+from sparkfusion.transport.base import LostInputError, WorkerInfo, WorkerStatus
 from sparkfusion.transport.guard import TRUST, Guard, named_refusal
 from sparkfusion.transport.held import HeldQuery, QueryStores
 from sparkfusion.transport.inputs import Peers
@@ -28,11 +27,11 @@ from sparkfusion.transport.options import HostOptions
 from sparkfusion.transport.process.order import ChildOrder
 from sparkfusion.transport.rewrites import NamedRewrite, RewriteContext, installed_rewrites, rewritten
 from sparkfusion.transport.slot import Slot, lending
-from sparkfusion.transport.upward import reader_sink
 from sparkfusion.transport.version import this_version
 from sparkfusion.worker.cancel import CancelToken
-from sparkfusion.worker.run_task import run_task
-from sparkfusion.worker.task import TaskReport
+from sparkfusion.worker.carry_out import TaskEnds, carry_out
+from sparkfusion.worker.session import Surroundings
+from sparkfusion.worker.task import TaskOrder, TaskReport
 
 _log = logging.getLogger("sparkfusion")
 
@@ -47,7 +46,6 @@ class WorkerHost:
 
     def __init__(self, options: HostOptions, peers: Peers, rewrites: Sequence[NamedRewrite] | None = None) -> None:
         self._options = options
-        self._own = options.own
         self._peers = peers
         self._rewrites = list(rewrites) if rewrites is not None else installed_rewrites()
         self._slots = threading.Semaphore(options.slots)
@@ -186,7 +184,7 @@ class WorkerHost:
 
     def run(self, order: TaskOrder, ends: TaskEnds, cancel: CancelToken) -> TaskReport:
         """Run a task in this thread, when there is a slot. Raises only errors of ours."""
-        key = order.spec.key
+        key = order.key
         with self._lock:
             if self._under_way >= self.guard.limits.waiting:
                 raise ResourceError(f"{self._under_way:,} tasks are already running or waiting here", where=key)
@@ -199,19 +197,15 @@ class WorkerHost:
             accepted = True
             slot = Slot(self._slots, cancel)
             with held.task(order, cancel, slot) as stores, slot:
-                inputs, fetched = stores.inputs.bring(
-                    key, order.spec.inputs, order.here, held.find, cancel, order.shared
-                )
-                spec = replace(
-                    order.spec,
+                inputs, fetched = stores.inputs.bring(key, order.inputs, order.here, held.find, cancel, order.shared)
+                local = replace(
+                    order,
                     plan=self._rewritten(order),
                     inputs=inputs,
-                    memory_limit=min(order.spec.memory_limit or self._memory_share(), machine_memory()),
-                    spill_directory=stores.spill_directory,
-                    trust_python=self.guard.trust_python,
+                    memory_limit=min(order.memory_limit or self._memory_share(), machine_memory()),
                 )
                 run = self._run_here if self._options.children is None else self._run_in_child
-                report = run(replace(order, spec=spec), self._ends(ends, slot), cancel, stores)
+                report = run(local, self._ends(ends, slot), cancel, stores)
                 report = replace(report, fetched=fetched)
                 return report if order.writes is not None else held.keep(report)
         except BaseException as error:
@@ -228,15 +222,14 @@ class WorkerHost:
                 self._under_way -= 1
 
     def _run_here(self, order: TaskOrder, ends: TaskEnds, cancel: CancelToken, stores: QueryStores) -> TaskReport:
-        sink = stores.sink(order) if order.destination == "store" else reader_sink(order.spec, ends)
-        feed = feed_end_of(order, self._own, ends.units)
-        return run_task(order.spec, sink, cancel, prepare_of(order, self._own), feed)
+        around = Surroundings(order.memory_limit, stores.spill_directory, self.guard.trust_python)
+        return carry_out(order, around, stores.of_task(), ends, cancel, self._options.own)
 
     def _run_in_child(self, order: TaskOrder, ends: TaskEnds, cancel: CancelToken, stores: QueryStores) -> TaskReport:
         assert self._options.children is not None
         with stores.places(order) as places:
             limit = self.guard.limits.message_bytes
-            report = self._options.children.run(ChildOrder(order, places), ends, cancel, limit)
+            report = self._options.children.run(ChildOrder(order, places, self.guard.trust_python), ends, cancel, limit)
             stores.count(report)
             return report
 
@@ -246,10 +239,10 @@ class WorkerHost:
         return lent if lent.units is None else replace(lent, units=self.guard.units(lent.units))
 
     def _rewritten(self, order: TaskOrder) -> bytes:
-        return rewritten(order.spec.plan, self._rewrites, RewriteContext(order.spec.key, dict(order.extensions)))
+        return rewritten(order.plan, self._rewrites, RewriteContext(order.key, dict(order.extensions)))
 
     def _memory_share(self) -> int:
-        return self._options.task_memory or max(64 * MIB, machine_memory() * 6 // 10 // self._options.slots)
+        return self._options.task_memory or fair_share(self._options.slots)
 
     def _held(self, query: QueryId) -> HeldQuery:
         with self._lock:

@@ -8,14 +8,15 @@ import pyarrow as pa
 
 from sparkfusion.errors import ExternalError, SparkfusionError, UserError
 from sparkfusion.ids import QueryId, TaskKey
-from sparkfusion.transport.base import Access, Lease, Piece, TaskEnds, TaskOrder, WorkerInfo, WorkerStatus
+from sparkfusion.transport.base import Access, Lease, Piece, WorkerInfo, WorkerStatus
 from sparkfusion.transport.codec import order_of, pack_order
 from sparkfusion.transport.host import WorkerHost
 from sparkfusion.transport.message import unpack
 from sparkfusion.transport.options import HostOptions
 from sparkfusion.transport.rewrites import NamedRewrite
 from sparkfusion.worker.cancel import CancelToken
-from sparkfusion.worker.task import TaskReport
+from sparkfusion.worker.carry_out import TaskEnds
+from sparkfusion.worker.task import TaskOrder, TaskReport
 
 SCHEME = "in-process"
 _PIECE_BYTES = 4 * 1024 * 1024

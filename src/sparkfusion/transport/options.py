@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sparkfusion.feed.provider import Reader
-from sparkfusion.plan.feeds import FeedId
 from sparkfusion.transport.guard import Guard
 from sparkfusion.transport.process.children import Children
-from sparkfusion.worker.run_task import PrepareContext
-
-
-@dataclass(frozen=True)
-class OwnFunctions:
-    """Functions of the user's that a worker in the coordinator's process has anyway, so they need not travel.
-
-    Attributes:
-        prepare: gives a task's context the session's object stores.
-        readers: of feeds.
-    """
-
-    prepare: PrepareContext | None = None
-    readers: Mapping[FeedId, Reader | None] = field(default_factory=dict)
+from sparkfusion.worker.functions import OwnFunctions
 
 
 @dataclass(frozen=True)

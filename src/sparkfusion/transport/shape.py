@@ -10,8 +10,8 @@ import pyarrow as pa
 from sparkfusion.plan.feeds import feeds_read
 from sparkfusion.plan.sources import exchange_of, placeholder_of
 from sparkfusion.plan.wire import PlanNode, file_scan_conf, kind, walk
-from sparkfusion.transport.base import TaskOrder
 from sparkfusion.transport.message import ProtocolError
+from sparkfusion.worker.task import TaskOrder
 
 _MOST = (1 << 63) - 1
 _MOST_ID = (1 << 31) - 1
@@ -27,13 +27,13 @@ def check_shape(order: TaskOrder) -> None:
         raise ProtocolError(f"an order's patience cannot be {order.patience}")
     if order.compression not in _COMPRESSIONS:
         raise ProtocolError(f"an order's compression cannot be {order.compression!r}")
-    if order.spec.feed is not None and not order.spec.feed.files and order.reader is None:
-        raise ProtocolError(f"the feed of table {order.spec.feed.table!r} has no reader")
+    if order.feed is not None and not order.feed.files and order.reader is None:
+        raise ProtocolError(f"the feed of table {order.feed.table!r} has no reader")
 
 
 def check_sources(root: PlanNode, order: TaskOrder) -> None:
     """Raise if the plan reads an exchange or a feed that the order does not give."""
-    given = {(each.exchange, each.group) for each in order.spec.inputs}
+    given = {(each.exchange, each.group) for each in order.inputs}
     for node in walk(root):
         conf = file_scan_conf(node)
         paths = [file.path for group in conf.file_groups for file in group.files] if conf is not None else []
@@ -47,7 +47,7 @@ def check_sources(root: PlanNode, order: TaskOrder) -> None:
         fed = feeds_read(root)
     except ValueError:
         raise ProtocolError("a plan reads a feed that has no number") from None
-    if len(fed) != (order.spec.feed is not None):
+    if len(fed) != (order.feed is not None):
         raise ProtocolError("the feed that a plan reads is not the one that its order gives")
 
 
@@ -63,11 +63,10 @@ def check_rows(root: PlanNode) -> None:
 
 
 def _numbers(order: TaskOrder) -> Iterator[tuple[str, int, int, int]]:
-    spec = order.spec
-    yield "memory limit", spec.memory_limit, 0, _MOST
+    yield "memory limit", order.memory_limit, 0, _MOST
     yield "memory for frames", order.store_memory, -1, _MOST
     yield "place in its feed", order.first, 0, _MOST
-    for each in spec.inputs:
+    for each in order.inputs:
         yield "exchange", each.exchange, 0, _MOST_ID
         yield "group", each.group, 0, _MOST_ID
         for file in each.files:

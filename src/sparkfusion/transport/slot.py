@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.feed.feed import UnitSource
-from sparkfusion.transport.base import TaskEnds
 from sparkfusion.worker.cancel import CancelToken
+from sparkfusion.worker.carry_out import TaskEnds
 
 _TURN_SECONDS = 0.1
 

@@ -9,11 +9,13 @@ from contextlib import suppress
 
 import pyarrow as pa
 
+from sparkfusion.errors import SparkfusionError
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.frames import compact, frames_of, write_options
-from sparkfusion.transport.base import TaskEnds, TaskOrder
 from sparkfusion.transport.message import ProtocolError, pack
 from sparkfusion.worker.cancel import CancelToken
+from sparkfusion.worker.carry_out import TaskEnds
+from sparkfusion.worker.task import TaskOrder
 
 _TURN_SECONDS = 0.5
 
@@ -33,7 +35,7 @@ class TaskChannel(ABC):
     def ends(self, order: TaskOrder, compression: str) -> TaskEnds:
         """What the task gets."""
         self._options = write_options(compression)
-        fed = order.spec.feed is not None
+        fed = order.feed is not None
         return TaskEnds(self._rows, self if fed else None, self._deliver if fed else None)
 
     # ---- the listener's side
@@ -43,16 +45,20 @@ class TaskChannel(ABC):
             raise ProtocolError(f"a task cannot be told {kind!r}")
         self._answers.put(bytes(blobs[0]) if kind == "units" and blobs else None)
 
-    def close_answers(self) -> None:
-        """No more answers come: the task is cancelled."""
-        self._answers.put(ChannelClosedError())
-        self.cancel.cancel()
+    def close_answers(self, error: Exception | None = None) -> None:
+        """No more answers come: the task is cancelled, or fails with that error."""
+        self._answers.put(error or ChannelClosedError())
+        if error is None:
+            self.cancel.cancel()
 
     # ---- units
 
     def take(self, offset: int) -> bytes | None:
         """Waits for the caller in turns: one that hangs says nothing, and the query may be let go meanwhile."""
-        self.send(pack("take", {"offset": offset}))
+        return self._ask(pack("take", {"offset": offset}))
+
+    def _ask(self, message: bytes) -> bytes | None:
+        self.send(message)
         while not self.cancel.cancelled:
             with suppress(queue.Empty):
                 answer = self._answers.get(timeout=_TURN_SECONDS)
@@ -62,11 +68,11 @@ class TaskChannel(ABC):
         raise ChannelClosedError
 
     def failed(self, offset: int) -> None:
-        with suppress(ChannelClosedError):
+        with suppress(ChannelClosedError, SparkfusionError):  # only a count
             self.send(pack("failed", {"offset": offset}))
 
     def enough(self) -> None:
-        with suppress(ChannelClosedError):
+        with suppress(ChannelClosedError, SparkfusionError):  # others read more than they need
             self.send(pack("enough"))
 
     def _deliver(self, offset: int, frames: Iterator[pa.RecordBatch]) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from sparkfusion.exchange.delivery import FrameBuffer
 from sparkfusion.exchange.frames import batch_of
 from sparkfusion.feed.feed import UnitSource
-from sparkfusion.transport.base import TaskEnds
 from sparkfusion.transport.codec import error_of, report_of
 from sparkfusion.transport.message import Fields, ProtocolError, pack, unpack
+from sparkfusion.worker.carry_out import TaskEnds
 from sparkfusion.worker.task import TaskReport
 
 
@@ -19,6 +19,7 @@ class TaskServer:
     Args:
         who: runs the task, in words.
         receive: waits for the task's next message. `send` answers it.
+        directory: for rows that wait; empty for the system's temporary one.
     """
 
     def __init__(
@@ -28,22 +29,34 @@ class TaskServer:
         send: Callable[[bytes], object],
         ends: TaskEnds,
         limit: int,
+        directory: str = "",
     ) -> None:
         self._who = who
         self._receive = receive
         self._send = send
         self._ends = ends
         self._limit = limit
-        self._undelivered = FrameBuffer("")
+        self._undelivered = FrameBuffer(directory)
 
     def serve(self) -> TaskReport:
+        """Until the task has ended."""
+        kind, fields = self._serve_until("report", "error")
+        if kind == "error":
+            raise error_of(fields)
+        return report_of(fields)
+
+    def serve_feed(self) -> None:
+        """Until the task wants no more: its report comes another way. Whoever has read the answer knows that all of
+        its rows were delivered."""
+        self._serve_until("finish")
+        self._send(pack("end"))
+
+    def _serve_until(self, *last: str) -> tuple[str, Fields]:
         try:
             while True:
                 kind, fields, blobs = unpack(self._receive(), self._limit)
-                if kind == "report":
-                    return report_of(fields)
-                if kind == "error":
-                    raise error_of(fields)
+                if kind in last:
+                    return kind, fields
                 self._do(kind, fields, blobs)
         finally:
             self._undelivered.clear()

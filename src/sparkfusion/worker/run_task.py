@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -30,20 +30,14 @@ from sparkfusion.worker.bad_lines import find_bad_line, is_located
 from sparkfusion.worker.blame import is_about_files, name_files, name_table
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.measure import operator_metrics, sum_operators
-from sparkfusion.worker.session import task_context
-from sparkfusion.worker.task import OperatorMetrics, TaskReport, TaskSpec
+from sparkfusion.worker.session import Surroundings, task_context
+from sparkfusion.worker.task import OperatorMetrics, TaskOrder, TaskReport
 from sparkfusion.worker.unit_rows import row_chunks, unit_directory
 from sparkfusion.worker.units import LOCAL_STORE, Chunk, FeedEnd, FeedInput, file_chunks, unless_cancelled
 
-PrepareContext = Callable[[SessionContext], None]
-
 
 def run_task(
-    spec: TaskSpec,
-    sink: Sink,
-    cancel: CancelToken,
-    prepare: PrepareContext | None = None,
-    feed: FeedEnd | None = None,
+    order: TaskOrder, around: Surroundings, sink: Sink, cancel: CancelToken, feed: FeedEnd | None = None
 ) -> TaskReport:
     """Run a task in this thread until it is done, failed or cancelled.
 
@@ -51,59 +45,53 @@ def run_task(
     cancel the sink is aborted, so nothing of the attempt is left. Errors come out classified, with the task's name.
 
     Args:
-        prepare: called with the fresh context, for what cannot travel as data (object stores).
         feed: where the units of a fed task come from.
     """
     try:
-        return _run_task(spec, sink, cancel, prepare, feed)
+        return _run_task(order, around, sink, cancel, feed)
     except BaseException as error:
         _forget_frames(error)
         raise
 
 
 def _run_task(
-    spec: TaskSpec, sink: Sink, cancel: CancelToken, prepare: PrepareContext | None, feed: FeedEnd | None
+    order: TaskOrder, around: Surroundings, sink: Sink, cancel: CancelToken, feed: FeedEnd | None
 ) -> TaskReport:
     started = time.perf_counter()
     try:
-        context = task_context(
-            spec.options,
-            memory_limit=spec.memory_limit,
-            spill_directory=spec.spill_directory,
-            trust_python=spec.trust_python,
-        )
-        if prepare is not None:
-            prepare(context)
-        run = _Run(context, spec, sink, cancel)
-        if spec.feed is None:
+        run = _Run(task_context(order.options, around), order, around, sink, cancel)
+        if order.feed is None:
             run.whole()
         else:
             assert feed is not None
-            run.by_units(spec.feed, feed)
+            run.by_units(order.feed, feed)
         manifest = sink.finish()
     except (asyncio.CancelledError, ChannelClosedError):
         sink.abort()
-        raise QueryCancelledError("the task was cancelled", where=spec.key) from None
+        raise QueryCancelledError("the task was cancelled", where=order.key) from None
     except BaseException as error:
         sink.abort()
-        found = classify(error, spec.key)
+        found = classify(error, order.key)
         if found is error:
             raise
         raise found from error
     seconds = time.perf_counter() - started
-    rejected = run.rejects.of_table(spec.feed.table) if spec.feed is not None else None
-    return TaskReport(spec.key, manifest, run.rows, seconds, run.operators, units=run.units, rejected=rejected)
+    rejected = run.rejects.of_table(order.feed.table) if order.feed is not None else None
+    return TaskReport(order.key, manifest, run.rows, seconds, run.operators, units=run.units, rejected=rejected)
 
 
 class _Run:
     """The execution of one task: of its plan once, or again and again over some of its units at a time."""
 
-    def __init__(self, context: SessionContext, spec: TaskSpec, sink: Sink, cancel: CancelToken) -> None:
+    def __init__(
+        self, context: SessionContext, order: TaskOrder, around: Surroundings, sink: Sink, cancel: CancelToken
+    ) -> None:
         self._context = context
-        self._spec = spec
+        self._order = order
+        self._around = around
         self._sink = sink
         self._cancel = cancel
-        self._plan = _bound(spec)
+        self._plan = _bound(order)
         self.rows = 0
         self.units = 0
         self.rejects = Rejects()
@@ -116,8 +104,8 @@ class _Run:
         """Take units until there are no more, or the rows are enough. Without any, the plan runs over nothing: some
         aggregates have a row for that."""
         enough = row_limit(self._plan)
-        remote = WorkUnitFeed.remote(str(feed.feed), end.units, trust_python=self._spec.trust_python)
-        with unit_directory(self._spec.spill_directory) as directory:
+        remote = WorkUnitFeed.remote(str(feed.feed), end.units, trust_python=self._around.trust_python)
+        with unit_directory(self._around.spill_directory) as directory:
             for offset, units in enumerate(remote.batches(first=end.first), end.first):
                 try:
                     for store, files in self._chunks(units, feed, end, directory):
@@ -169,12 +157,12 @@ class _Run:
     def _execute(self, encoded: bytes, sink: Sink) -> None:
         try:
             check_depth(encoded)
-            plan, rows = loops.run(_run_plan(self._context, encoded, self._spec.outputs, sink, self._cancel))
+            plan, rows = loops.run(_run_plan(self._context, encoded, self._order.outputs, sink, self._cancel))
             self.rows += rows
         except (asyncio.CancelledError, ChannelClosedError):
             raise
         except Exception as error:
-            found = self._located(classify(error, self._spec.key), encoded)
+            found = self._located(classify(error, self._order.key), encoded)
             name_files(found, encoded)
             if found is error:
                 raise
@@ -212,11 +200,11 @@ def _forget_frames(error: BaseException | None) -> None:
         error = error.__cause__ or error.__context__
 
 
-def _bound(spec: TaskSpec) -> bytes:
-    if not spec.inputs:
-        return spec.plan
-    files = {(each.exchange, each.group): each.files for each in spec.inputs}
-    return bind_encoded(spec.plan, lambda exchange, group: files[exchange, group])
+def _bound(order: TaskOrder) -> bytes:
+    if not order.inputs:
+        return order.plan
+    files = {(each.exchange, each.group): each.files for each in order.inputs}
+    return bind_encoded(order.plan, lambda exchange, group: files[exchange, group])
 
 
 async def _run_plan(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
 from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
@@ -15,6 +16,28 @@ SPARK_FUNCTIONS = "sparkfusion.spark_functions"
 """An option of tasks only: the names, with commas, that mean Spark's functions in their plan."""
 # The second one is false after a runtime option was set in a session. A context without a catalog takes no table.
 _NOT_SET = frozenset({SPARK_FUNCTIONS, "datafusion.catalog.create_default_catalog_and_schema"})
+
+
+PrepareContext = Callable[[SessionContext], None]
+"""Gives a fresh context what cannot travel as data: the session's object stores."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What only the process that runs a task knows.
+
+    Attributes:
+        memory_limit: bytes before DataFusion spills.
+        spill_directory: where it spills to. Without one DataFusion makes one in the system's temporary directory when
+            it first spills. A given one costs every context a millisecond, because DataFusion makes and removes a
+            directory in it.
+        trust_python: whether Python functions inside a plan may be unpickled.
+    """
+
+    memory_limit: int
+    spill_directory: str = ""
+    trust_python: bool = True
+    prepare: PrepareContext | None = None
 
 
 def session_config(options: Mapping[str, str]) -> SessionConfig:
@@ -33,22 +56,20 @@ def _session_config(options: tuple[tuple[str, str], ...]) -> SessionConfig:
     return config.with_create_default_catalog_and_schema(enabled=True)
 
 
-def task_context(
-    options: Mapping[str, str], *, memory_limit: int, spill_directory: str = "", trust_python: bool = True
-) -> SessionContext:
-    """A fresh context for one task (0.2 ms); nothing in it is shared with another task.
-
-    Without a spill directory DataFusion makes one in the system's temporary directory when it first spills. A given
-    one costs a millisecond more, because DataFusion makes and removes a directory in it for every context.
-    """
-    runtime = RuntimeEnvBuilder().with_fair_spill_pool(memory_limit)
-    if spill_directory:
-        runtime = runtime.with_disk_manager_specified(spill_directory)
+def task_context(options: Mapping[str, str], around: Surroundings) -> SessionContext:
+    """A fresh context for one task (0.2 ms); nothing in it is shared with another task."""
+    runtime = RuntimeEnvBuilder().with_fair_spill_pool(around.memory_limit)
+    if around.spill_directory:
+        runtime = runtime.with_disk_manager_specified(around.spill_directory)
     else:
         runtime = runtime.with_disk_manager_os()
     context = SessionContext(session_config(options), runtime)
     _add_functions(context, options)
-    return context if trust_python else context.with_python_udf_inlining(enabled=False)
+    if not around.trust_python:
+        context = context.with_python_udf_inlining(enabled=False)
+    if around.prepare is not None:
+        around.prepare(context)
+    return context
 
 
 def _add_functions(context: SessionContext, options: Mapping[str, str]) -> None:

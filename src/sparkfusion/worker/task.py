@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from sparkfusion.exchange.manifest import Manifest
 from sparkfusion.feed.rejected import Rejected
 from sparkfusion.ids import ExchangeId, TaskKey
 from sparkfusion.plan.sources import SourceFile
+from sparkfusion.worker.copy import CopyOrder
 from sparkfusion.worker.units import FeedInput
+
+Destination = Literal["store", "consumer"]
 
 
 @dataclass(frozen=True)
@@ -22,29 +26,47 @@ class TaskInput:
 
 
 @dataclass(frozen=True)
-class TaskSpec:
-    """Everything one attempt needs.
+class TaskOrder:
+    """One attempt at a task: the same data on every runner. A runner only decides where it is carried out.
 
     Attributes:
         plan: the isolated plan, encoded by DataFusion, with placeholders for its inputs.
-        inputs: what the placeholders stand for.
+        inputs: what the placeholders stand for. On workers their paths are `<address>/<name>`, with names from the
+            reports of those workers.
         outputs: how many partitions the plan's root has: a shuffle's partitions, else 1.
         options: every `datafusion.*` option of the session that planned it.
-        memory_limit: bytes before DataFusion spills.
-        spill_directory: where it spills to; empty for the system's temporary directory.
-        trust_python: whether Python functions inside the plan may be unpickled.
+        destination: where rows go: to the store of whoever runs the task, or to the query's consumer as they come.
+        writes: the task's rows are written to files of the user's instead.
+        compression: of frames in the store.
+        memory_limit: bytes before DataFusion spills; 0 leaves it to the machine that runs the task.
+        store_memory: bytes of that machine's memory for frames of the query; -1 leaves it to the machine.
         feed: the feed whose units the task reads, if it does.
+        first: the place in its feed's ledger that the task begins at.
+        reader, recipe: pickled functions: the feed's reader, and what makes the session's object stores.
+        here: the worker's address as the coordinator knows it: inputs that begin with it are its own files.
+        shared: exchanges that other tasks on the worker read too (broadcasts), so they are brought there once.
+        patience: seconds of silence after which a worker that inputs come from counts as lost.
+        extensions: settings for whoever extends the worker.
     """
 
     key: TaskKey
     plan: bytes
-    inputs: tuple[TaskInput, ...]
-    outputs: int
-    options: Mapping[str, str]
-    memory_limit: int
-    spill_directory: str
-    trust_python: bool = True
+    inputs: tuple[TaskInput, ...] = ()
+    outputs: int = 1
+    options: Mapping[str, str] = field(default_factory=dict)
+    destination: Destination = "store"
+    writes: CopyOrder | None = None
+    compression: str = "none"
+    memory_limit: int = 0
+    store_memory: int = -1
     feed: FeedInput | None = None
+    first: int = 0
+    reader: bytes | None = None
+    recipe: bytes | None = None
+    here: str = ""
+    shared: tuple[ExchangeId, ...] = ()
+    patience: float = 10.0
+    extensions: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

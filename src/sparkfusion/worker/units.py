@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -52,13 +52,11 @@ class FeedEnd:
 
     Attributes:
         first: the place in its ledger to begin at.
-        deliver: where rows of a place go, if they are for a reader in another process.
     """
 
     units: UnitSource
     reader: Reader | None = None
     first: int = 0
-    deliver: Callable[[int, Iterator[pa.RecordBatch]], None] | None = None
 
 
 Chunk = tuple[str, list[UnitFile]]

@@ -3,68 +3,64 @@
 from __future__ import annotations
 
 import gc
-import pickle
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 
 import pyarrow as pa
 from pyspark import TaskContext
 
-from sparkfusion.config import MIB, available_cores, machine_memory
-from sparkfusion.errors import SparkfusionError, classify
+from sparkfusion.config import available_cores, fair_share
+from sparkfusion.errors import InternalError, SparkfusionError, classify
 from sparkfusion.exchange.chunks import Origin, chunks_of, failure_of
-from sparkfusion.exchange.delivery import GrantSink
 from sparkfusion.exchange.remote import upload
-from sparkfusion.exchange.sink import FileSink, Sink
 from sparkfusion.exchange.store import BorrowedStore
-from sparkfusion.runner.spark.inputs import LostOutputError, localized, take_rows
-from sparkfusion.runner.spark.order import SparkAnswer, SparkTask, StageOrder, ToRows, ToUrl
+from sparkfusion.runner.spark.inputs import localized, take_rows
+from sparkfusion.runner.spark.order import SparkAnswer, StageWiring, ToRows, ToUrl, pack_answer
 from sparkfusion.runner.spark.receive import receive
 from sparkfusion.runner.spark.rows import key as row_key
 from sparkfusion.runner.spark.workplace import Workplace, workplace
+from sparkfusion.transport.base import LostInputError
+from sparkfusion.transport.codec import pack_error
 from sparkfusion.worker.cancel import CancelToken
-from sparkfusion.worker.copy import CopySink
-from sparkfusion.worker.run_task import run_task
-from sparkfusion.worker.task import TaskReport
-from sparkfusion.worker.units import FeedEnd
-
-_MEMORY_SHARE = 6, 10
+from sparkfusion.worker.carry_out import TaskEnds, TaskStores, carry_out
+from sparkfusion.worker.session import Surroundings
+from sparkfusion.worker.task import TaskOrder, TaskReport
 
 
-def run_on_executor(order: StageOrder, records: Iterable[bytes]) -> Iterator[bytes]:
+def run_on_executor(stage: StageWiring, records: Iterable[bytes]) -> Iterator[bytes]:
     """Run one task: its record and its input rows come in, in any order; its answer goes out, with rows if asked for.
 
     An error that a retry may mend is raised, so that Spark tries again. The last attempt's error comes back as data,
     like one that cannot be mended, so that it keeps its kind and its words.
     """
-    with workplace(order) as place:
-        attempt = _Attempt(order, records, place)
-        task, origin = attempt.task, attempt.origin
+    with workplace(stage) as place:
+        attempt = _Attempt(stage, records, place)
         try:
             report = attempt.run()
         except SparkfusionError as error:
-            again = error.retryable and attempt.tried < order.attempts and not isinstance(error, LostOutputError)
-            if again or not order.answers_errors:
+            again = error.retryable and attempt.tried < stage.attempts and not isinstance(error, LostInputError)
+            if again or not stage.answers_errors:
                 raise
-            yield from _failure(task, order, origin, error)
+            yield from _failure(attempt, stage, error)
             return
-        answer = _told(order, SparkAnswer(task.key, origin.host_attempt, report))
-        if not isinstance(order.destination, ToRows):
+        answer = _told(stage, SparkAnswer(attempt.key, attempt.origin.host_attempt, report))
+        if not isinstance(stage.outlet, ToRows):
             yield answer
             return
         try:
-            for partition, row in chunks_of(report.manifest.files, origin, task.outputs):
-                yield from _addressed(order.destination, partition, row)
-            yield from _addressed(order.destination, task.outputs, answer)
+            for partition, row in chunks_of(report.manifest.files, attempt.origin, attempt.outputs):
+                yield from _addressed(stage.outlet, partition, row)
+            yield from _addressed(stage.outlet, attempt.outputs, answer)
         finally:
             attempt.discard()
 
 
-def run_for_spark(order: StageOrder, records: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
+def run_for_spark(stage: StageWiring, records: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
     """Run one task inside a plan of Spark's own: its frames go to Spark, and so does every error."""
-    with workplace(order) as place:
-        report = _Attempt(order, records, place).run()
+    with workplace(stage) as place:
+        report = _Attempt(stage, records, place).run()
         for file in report.manifest.files:
             with pa.memory_map(file.path) as source, pa.ipc.open_file(source) as reader:
                 for index in range(reader.num_record_batches):
@@ -74,82 +70,80 @@ def run_for_spark(order: StageOrder, records: Iterable[bytes]) -> Iterator[pa.Re
 class _Attempt:
     """One attempt at a task. Spark's own count of it is unique in its application, whatever is retried."""
 
-    def __init__(self, order: StageOrder, records: Iterable[bytes], place: Workplace) -> None:
-        _settle_once()
+    def __init__(self, stage: StageWiring, records: Iterable[bytes], place: Workplace) -> None:
+        _freeze_imports_once()
         context = TaskContext.get()
         number = int(context.taskAttemptId()) if context is not None else 0
         self.tried = context.attemptNumber() + 1 if context is not None else 1
         self._received = receive(records, place.directory("rows"))
-        self.task = self._received.task
-        self.origin = Origin(self.task.output, self.task.key.task, self.task.key.attempt, number)
-        self._order = order
-        self._place = place.directory("inputs")
-        in_memory = self.task.memory_budget if order.writes is None else 0
-        self._store = BorrowedStore(order.memory_home, str(place.frames), in_memory)
-        self._spec = replace(
-            self.task.spec(order),
-            key=replace(self.task.key, attempt=number),
-            memory_limit=self.task.memory_limit or _memory_share(),
-            spill_directory=str(place.directory("spills")),
-        )
+        order = self._received.order
+        self.key = order.key
+        self.outputs = order.outputs
+        self.origin = Origin(self._received.wiring.output, self.key.task, self.key.attempt, number)
+        self._stage = stage
+        self._order = replace(order, key=replace(order.key, attempt=number))
+        self._inputs = place.directory("inputs")
+        self._spills = str(place.directory("spills"))
+        in_memory = order.store_memory if order.writes is None else 0
+        self._store = BorrowedStore(stage.memory_home, str(place.frames), in_memory)
 
     def run(self) -> TaskReport:
         try:
-            taken = take_rows(self.task.rows, self._received.chunks)
-            plan = self._received.tables.bind(self._spec.plan, self.task.tables)
-            here = localized(self._spec.inputs, self._order.frames_url, self._place)
-            spec = replace(self._spec, plan=plan, inputs=(*here, *taken.inputs))
-            feed = self._feed()
-            report = run_task(spec, self._sink(feed), CancelToken(), self._order.prepare, feed)
+            wiring = self._received.wiring
+            taken = take_rows(wiring.rows, self._received.chunks)
+            plan = self._received.tables.bind(self._order.plan, wiring.tables)
+            here = localized(self._order.inputs, self._stage.frames_url, self._inputs)
+            order = replace(self._order, plan=plan, inputs=(*here, *taken.inputs))
+            around = Surroundings(order.memory_limit or fair_share(available_cores()), self._spills)
+            with self._fed(order) as (order, ends):
+                report = carry_out(order, around, TaskStores(self._store, self._store), ends, CancelToken())
             report = self._published(report)
         except SparkfusionError:
             raise
         except Exception as error:
-            raise classify(error, self._spec.key) from error
+            raise classify(error, self._order.key) from error
         return replace(report, earlier_attempts=self.tried - 1, recomputed_inputs=taken.recomputed)
+
+    @contextmanager
+    def _fed(self, order: TaskOrder) -> Iterator[tuple[TaskOrder, TaskEnds]]:
+        """The task's way to its feed, if it has one, and the order from where the consumer's rows end."""
+        if order.feed is None:
+            yield order, TaskEnds()
+            return
+        if self._stage.feeds is None:
+            raise InternalError("the task reads a feed, and was not told where it is")
+        from sparkfusion.transport.flight.feed_call import FeedCall  # other tasks need no Flight
+
+        with FeedCall(self._stage.feeds, order.feed.feed, self.key.task) as call:
+            first = call.first if order.destination == "consumer" else 0
+            yield replace(order, first=first), call.ends(order, order.compression)
 
     def _published(self, report: TaskReport) -> TaskReport:
         """The report after its frames are where others can read them."""
-        if not isinstance(self._order.destination, ToUrl):
+        if not isinstance(self._stage.outlet, ToUrl):
             return report
         key = report.key
-        sent = upload(report.manifest.files, self._order.frames_url, f"{key.stage}-{key.task}-{key.attempt}")
+        sent = upload(report.manifest.files, self._stage.frames_url, f"{key.stage}-{key.task}-{key.attempt}")
         return replace(report, manifest=replace(report.manifest, files=sent))
 
-    def _feed(self) -> FeedEnd | None:
-        if self.task.feed is None or self._order.feeds is None:
-            return None
-        from sparkfusion.feed.service_client import RemoteUnits
-
-        units = RemoteUnits(self._order.feeds, self.task.feed.feed, self.task.key.task)
-        reader = self._order.readers.get(self.task.feed.feed)
-        return FeedEnd(units, reader, units.first(), units.deliver) if self.task.streams else FeedEnd(units, reader)
-
-    def _sink(self, feed: FeedEnd | None) -> Sink:
-        if self._order.writes is not None:
-            return CopySink(self._spec.key, self._store, self._order.writes)
-        if feed is not None and feed.deliver is not None:
-            return GrantSink(self._spec.key, self._spec.spill_directory, feed.deliver)
-        return FileSink(self._spec.key, self._store, self._order.compression)
-
     def discard(self) -> None:
-        self._store.discard(self._spec.key)
+        self._store.discard(self._order.key)
 
 
-def _failure(task: SparkTask, order: StageOrder, origin: Origin, error: SparkfusionError) -> Iterator[bytes]:
-    answer = _told(order, SparkAnswer(task.key, origin.host_attempt, error=error))
-    if not isinstance(order.destination, ToRows):
+def _failure(attempt: _Attempt, stage: StageWiring, error: SparkfusionError) -> Iterator[bytes]:
+    answer = _told(stage, SparkAnswer(attempt.key, attempt.origin.host_attempt, error=error))
+    if not isinstance(stage.outlet, ToRows):
         yield answer
         return
-    for partition, row in failure_of(error, origin, task.outputs):
-        yield from _addressed(order.destination, partition, row)
-    yield from _addressed(order.destination, task.outputs, answer)
+    for partition, row in failure_of(pack_error(error), attempt.origin, attempt.outputs):
+        yield from _addressed(stage.outlet, partition, row)
+    yield from _addressed(stage.outlet, attempt.outputs, answer)
 
 
-def _told(order: StageOrder, answer: SparkAnswer) -> bytes:
-    data = pickle.dumps(answer)
-    if order.news is not None:
-        order.news.add((data,))
+def _told(stage: StageWiring, answer: SparkAnswer) -> bytes:
+    data = pack_answer(answer)
+    if stage.news is not None:
+        stage.news.add((data,))
     return data
 
 
@@ -159,13 +153,8 @@ def _addressed(to: ToRows, partition: int, row: bytes) -> Iterator[bytes]:
     yield row
 
 
-def _memory_share() -> int:
-    part, whole = _MEMORY_SHARE
-    return max(64 * MIB, machine_memory() * part // whole // available_cores())
-
-
 @cache
-def _settle_once() -> None:
+def _freeze_imports_once() -> None:
     """Spark collects garbage after every task; what was imported need not be looked at again (75 to 59 ms a task)."""
     gc.collect()
     gc.freeze()

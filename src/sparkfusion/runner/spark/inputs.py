@@ -9,26 +9,12 @@ from pathlib import Path
 from sparkfusion.errors import ExternalError
 from sparkfusion.exchange.chunks import ChunkSpool, Origin
 from sparkfusion.exchange.remote import download
-from sparkfusion.ids import StageId
 from sparkfusion.plan.sources import SourceFile
 from sparkfusion.runner.spark.order import RowInput, Source
+from sparkfusion.transport.base import LostInputError
+from sparkfusion.transport.codec import error_of
+from sparkfusion.transport.message import unpack
 from sparkfusion.worker.task import TaskInput
-
-
-class LostOutputError(ExternalError):
-    """Committed frames that cannot be made again as they were are gone: Spark ran their task anew.
-
-    Not for Spark to retry: the coordinator has to run again what was computed from them.
-    """
-
-    def __init__(self, stage: StageId, task: int, attempt: int) -> None:
-        super().__init__(f"the output of stage {stage}, task {task} was lost, and may come out differently")
-        self.stage = stage
-        self.task = task
-        self.attempt = attempt
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return LostOutputError, (self.stage, self.task, self.attempt)
 
 
 @dataclass(frozen=True)
@@ -40,7 +26,10 @@ class TakenRows:
 
 
 def take_rows(expected: Sequence[RowInput], spool: ChunkSpool) -> TakenRows:
-    """Find every expected input among the rows that came. Raises if one is not whole, or is not the committed one."""
+    """Find every expected input among the rows that came. Raises if one is not whole.
+
+    Raises `LostInputError` if one is not the committed one and cannot be made again as it was: Spark ran its task anew.
+    """
     inputs: list[TaskInput] = []
     recomputed = 0
     for each in expected:
@@ -64,9 +53,14 @@ def _origin(expected: RowInput, source: Source, spool: ChunkSpool) -> Origin:
     if len(found) != 1:
         raise ExternalError(f"frames of stage {expected.producer}, task {source.task} did not arrive")
     if (error := spool.error(found[0])) is not None:
-        raise error
+        _, fields, _ = unpack(error, len(error))
+        raise error_of(fields)
     if not expected.repeatable and source.host_attempt not in (None, found[0].host_attempt):
-        raise LostOutputError(expected.producer, source.task, source.attempt)
+        stage, task = expected.producer, source.task
+        raise LostInputError(
+            f"the output of stage {stage}, task {task} was lost, and may come out differently",
+            lost=[(stage, task, source.attempt)],
+        )
     return found[0]
 
 

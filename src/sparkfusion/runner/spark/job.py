@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import pickle
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,14 +18,13 @@ from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.sink import FileSink, Sink
 from sparkfusion.exchange.store import SHARED_MEMORY
 from sparkfusion.exchange.urls import is_url, plain_path
-from sparkfusion.feed.address import FeedAddress
 from sparkfusion.ids import StageId, TaskKey
 from sparkfusion.plan.feeds import FeedId
 from sparkfusion.plan.sizing import is_light
 from sparkfusion.plan.sources import SourceFile
 from sparkfusion.plan.tables import TableId
 from sparkfusion.runner.base import QueryJob
-from sparkfusion.runner.drive import HostedTask
+from sparkfusion.runner.functions import TravellingFunctions
 from sparkfusion.runner.job import DrivenJob, task_memory
 from sparkfusion.runner.machine import HEAD
 from sparkfusion.runner.spark.blame import error_of, spark_error
@@ -34,17 +32,19 @@ from sparkfusion.runner.spark.body import run_on_executor
 from sparkfusion.runner.spark.choice import StoreChoice, choose_store
 from sparkfusion.runner.spark.environment import check_executors
 from sparkfusion.runner.spark.feeding import FeedHost
-from sparkfusion.runner.spark.inputs import LostOutputError
 from sparkfusion.runner.spark.jobs import TaggedJobs
 from sparkfusion.runner.spark.master import attempts_of, is_local
 from sparkfusion.runner.spark.notices import Notices
-from sparkfusion.runner.spark.order import InPlace, RowInput, SparkAnswer, SparkTask, StageOrder, TableInput
+from sparkfusion.runner.spark.order import InPlace, SparkAnswer, StageWiring, TaskWiring, pack_task
 from sparkfusion.runner.spark.reach import check_reach
 from sparkfusion.runner.spark.rows import RowPlan
 from sparkfusion.runner.spark.stores import FileStore, ShuffleStore, TaskStore, UrlStore
 from sparkfusion.runner.spark.tables import SparkTables
+from sparkfusion.transport.base import LostInputError
+from sparkfusion.transport.feed_address import FeedAddress
 from sparkfusion.worker.copy import CopySink
-from sparkfusion.worker.task import TaskInput, TaskReport, TaskSpec
+from sparkfusion.worker.session import Surroundings
+from sparkfusion.worker.task import TaskInput, TaskOrder, TaskReport
 
 
 class SparkJob(DrivenJob):
@@ -58,14 +58,14 @@ class SparkJob(DrivenJob):
         self._spark = spark
         self._tables = tables
         self._choice = choose_store(job.settings, spark)
-        self._recipe = job.recipe()
+        self._functions = TravellingFunctions.pickled(job, "Spark executors")
         self._compression = job.settings.compression(leaves_machine=self._choice.kind != "local")
         self._store = _open_store(self._choice, job, spark)
         self._jobs = TaggedJobs(spark, f"sparkfusion-{job.query}")
         self._memory_used = 0
         self._notices = Notices(spark, self._hear)
         self._told_lock = threading.Lock()
-        self._waiting: dict[TaskKey, HostedTask] = {}
+        self._waiting: dict[TaskKey, TaskOrder] = {}
         self._tables_lock = threading.Lock()
         self._rows_of_stage: dict[StageId, dict[TableId, Any]] = {}
         self._feeding = feeding
@@ -74,22 +74,22 @@ class SparkJob(DrivenJob):
             book, directory = self._feeds.book, self._store.directory
             self._feed_address = feeding.serve(job.query, job.settings, book, self._delivery, directory)
 
-    def start(self, tasks: Sequence[HostedTask]) -> None:
-        if tasks[0].key.stage == HEAD:
-            self.run_here(tasks[0])
-        elif any(task.feed is not None for task in tasks):
-            self._pool.submit(functools.partial(self._run_fed_job, tasks))
-        elif self._belongs_here(tasks):
-            for task in tasks:
-                self.run_here(task, self._sink_here(task))
-        elif tasks[0].streams and self._job.writes is None and not self._store.readable_at_once:
+    def start(self, orders: Sequence[TaskOrder]) -> None:
+        if orders[0].key.stage == HEAD:
+            self.run_here(orders[0])
+        elif any(order.feed is not None for order in orders):
+            self._pool.submit(functools.partial(self._run_fed_job, orders))
+        elif self._belongs_here(orders):
+            for order in orders:
+                self.run_here(order, self._sink_here(order))
+        elif orders[0].destination == "consumer" and not self._store.readable_at_once:
             # a job for each task, so that its rows flow
-            for task in tasks:
-                self._pool.submit(functools.partial(self._run_job, [task]))
+            for order in orders:
+                self._pool.submit(functools.partial(self._run_job, [order]))
         else:
-            self._pool.submit(functools.partial(self._run_job, tasks))
+            self._pool.submit(functools.partial(self._run_job, orders))
 
-    def _belongs_here(self, tasks: Sequence[HostedTask]) -> bool:
+    def _belongs_here(self, tasks: Sequence[TaskOrder]) -> bool:
         """Whether a stage is so small that running it in this process takes less time than starting a Spark job."""
         stage = self._job.graph.stage(tasks[0].key.stage)
         read = stage.scan_bytes + sum(file.size for task in tasks for each in task.inputs for file in each.files)
@@ -97,21 +97,23 @@ class SparkJob(DrivenJob):
             return False
         return is_light(stage.plan) and not self._tables.read_by(stage.plan)
 
-    def _sink_here(self, task: HostedTask) -> Sink | None:
+    def _sink_here(self, order: TaskOrder) -> Sink | None:
+        """For a task of a small stage; None if its rows go to the consumer."""
         assert self._store.here is not None
-        if task.streams:
-            writes = self._job.writes
-            return CopySink(task.key, self._store.here, writes) if writes is not None else None
-        return FileSink(task.key, self._store.here, self._compression)
+        if order.writes is not None:
+            return CopySink(order.key, self._store.here, order.writes)
+        return FileSink(order.key, self._store.here, self._compression) if order.destination == "store" else None
 
     def stop_tasks(self) -> None:
         super().stop_tasks()
         self._jobs.stop()
 
-    def spec(self, task: HostedTask) -> TaskSpec:
-        """Of a task that runs here. It spills to the query's own directory, which goes whatever happens to the task."""
-        spec = super().spec(replace(task, inputs=self._store.brought_here(task.inputs)))
-        return replace(spec, spill_directory=self._store.directory)
+    def bring(self, order: TaskOrder) -> TaskOrder:
+        return replace(order, inputs=self._store.brought_here(order.inputs))
+
+    def surroundings(self, order: TaskOrder) -> Surroundings:
+        """It spills to the query's own directory, which goes whatever happens to the task."""
+        return replace(super().surroundings(order), spill_directory=self._store.directory)
 
     def discard(self, key: TaskKey) -> None:
         """Of tasks that ran here. Spark names its attempts itself; what a lost one wrote goes when the query ends."""
@@ -123,7 +125,7 @@ class SparkJob(DrivenJob):
         self._notices.close()
         self._store.close()
 
-    def _run_fed_job(self, tasks: Sequence[HostedTask]) -> None:
+    def _run_fed_job(self, tasks: Sequence[TaskOrder]) -> None:
         """A task that waits for units holds a slot of Spark's: it starts when there is something to do for it.
 
         Tasks that read no feed, in the same stage, do not wait for that.
@@ -131,20 +133,20 @@ class SparkJob(DrivenJob):
         unfed = [task for task in tasks if task.feed is None]
         if unfed:
             self._pool.submit(functools.partial(self._run_job, unfed))
-        by_feed: dict[FeedId, list[HostedTask]] = {}
+        by_feed: dict[FeedId, list[TaskOrder]] = {}
         for task in tasks:
             if task.feed is not None:
-                by_feed.setdefault(task.feed, []).append(task)
+                by_feed.setdefault(task.feed.feed, []).append(task)
         for feed, fed in list(by_feed.items())[1:]:
             self._pool.submit(functools.partial(self._run_when_fed, feed, fed))
         for feed, fed in list(by_feed.items())[:1]:
             self._run_when_fed(feed, fed)
 
-    def _run_when_fed(self, feed: FeedId, tasks: Sequence[HostedTask]) -> None:
+    def _run_when_fed(self, feed: FeedId, tasks: Sequence[TaskOrder]) -> None:
         self._feeds.book[feed].wait_for_work()
         self._run_job(tasks)
 
-    def _run_job(self, tasks: Sequence[HostedTask]) -> None:
+    def _run_job(self, tasks: Sequence[TaskOrder]) -> None:
         """Run tasks as one Spark job and tell the driver of each; on the pool's thread, must not raise."""
         with self._told_lock:
             self._waiting.update({task.key: task for task in tasks})
@@ -179,16 +181,17 @@ class SparkJob(DrivenJob):
         with self._told_lock:
             return self._waiting.pop(key, None) is not None
 
-    def _answers(self, tasks: Sequence[HostedTask]) -> list[SparkAnswer]:
+    def _answers(self, tasks: Sequence[TaskOrder]) -> list[SparkAnswer]:
         check_executors(self._spark)
-        work = functools.partial(run_on_executor, self._order(tasks))
+        work = functools.partial(run_on_executor, self._wiring(tasks))
         with self._jobs.under_way(f"sparkfusion query {self._job.query}, stage {tasks[0].key.stage}"):
             records, pieces = [], []
             table_rows = self._table_rows(tasks[0].key.stage)
             for task in tasks:
                 found = self._tables.inputs(task.plan, table_rows)
                 rows, from_tasks = self._store.rows_of(task)
-                records.append(pickle.dumps(self._spark_task(task, rows, found.tables, len(tasks))))
+                wiring = TaskWiring(self._job.graph.stage(task.key.stage).output, rows, found.tables)
+                records.append(pack_task(self._order(task, wiring, len(tasks)), wiring))
                 pieces.append([*from_tasks, *found.pieces])
             return self._store.run(RowPlan(self._spark, records, pieces), work, tasks)
 
@@ -199,39 +202,28 @@ class SparkJob(DrivenJob):
                 self._rows_of_stage[stage] = self._tables.rows(self._job.graph.stage(stage).plan)
             return self._rows_of_stage[stage]
 
-    def _order(self, tasks: Sequence[HostedTask]) -> StageOrder:
-        left = self._memory_left()
-        writes = self._job.writes if tasks[0].streams else None
-        return StageOrder(
-            options=self._job.options,
-            destination=self._store.destination(tasks) if writes is None else InPlace(),
+    def _wiring(self, tasks: Sequence[TaskOrder]) -> StageWiring:
+        return StageWiring(
+            outlet=self._store.outlet(tasks) if tasks[0].writes is None else InPlace(),
             attempts=self._attempts,
             home=self._store.home,
-            memory_home=self._store.memory_home if left else "",
-            compression=self._compression,
+            memory_home=self._store.memory_home if self._memory_left() else "",
             frames_url=self._store.frames_url,
-            prepare=self._recipe,
-            writes=writes,
             news=self._notices.sender,
             feeds=self._feed_address,
-            readers={each.feed: each.reader for each in self._job.feeds if each.reader is not None},
         )
 
-    def _spark_task(
-        self, task: HostedTask, rows: tuple[RowInput, ...], tables: tuple[TableInput, ...], siblings: int
-    ) -> SparkTask:
-        return SparkTask(
-            key=task.key,
-            plan=task.plan,
-            output=self._job.graph.stage(task.key.stage).output,
-            outputs=task.outputs,
-            inputs=() if rows else task.inputs,
-            rows=rows,
-            tables=tables,
+    def _order(self, order: TaskOrder, wiring: TaskWiring, siblings: int) -> TaskOrder:
+        """The order as an executor gets it. Only rows of a feed go to the consumer while their task runs."""
+        return replace(
+            order,
+            inputs=() if wiring.rows else order.inputs,
+            destination=order.destination if order.feed is not None else "store",
+            compression=self._compression,
             memory_limit=task_memory(self._job, alone=False) if is_local(self._spark) else self._chosen_memory(),
-            memory_budget=self._memory_left() // siblings,
-            feed=self._feeds.input(task.feed) if task.feed is not None else None,
-            streams=task.streams and self._job.writes is None,
+            store_memory=self._memory_left() // siblings,
+            reader=self._functions.readers.get(order.feed.feed) if order.feed is not None else None,
+            recipe=self._functions.recipe,
         )
 
     def _chosen_memory(self) -> int:
@@ -241,7 +233,7 @@ class SparkJob(DrivenJob):
     def _memory_left(self) -> int:
         return max(0, self._job.settings.resolved_store_memory() - self._memory_used)
 
-    def _tell(self, task: HostedTask, answer: SparkAnswer | None) -> None:
+    def _tell(self, task: TaskOrder, answer: SparkAnswer | None) -> None:
         """Tell the driver how a task ended; must not raise. Rows for the reader may wait for it."""
         streamed = False
         try:
@@ -253,7 +245,7 @@ class SparkJob(DrivenJob):
             assert answer.report is not None
             report = _under_key(answer.report, task.key)
             self._memory_used += _bytes_in_memory(report)
-            if task.streams and self._job.writes is None and task.feed is None:
+            if task.destination == "consumer" and task.feed is None:
                 streamed = True
                 self._pass_on(report)
             self._driver.succeeded(report)
@@ -262,9 +254,10 @@ class SparkJob(DrivenJob):
         except Exception as error:
             self._driver.failed(task.key, classify(error, task.key), final=streamed)
 
-    def _tell_error(self, task: HostedTask, error: SparkfusionError) -> None:
-        if isinstance(error, LostOutputError):
-            self._driver.lost(error.stage, error.task, error.attempt)
+    def _tell_error(self, task: TaskOrder, error: SparkfusionError) -> None:
+        if isinstance(error, LostInputError):
+            for stage, number, attempt in error.lost:
+                self._driver.lost(stage, number, attempt)
         error.where = task.key  # Spark counts attempts over all its tasks
         self._driver.failed(task.key, error, final=self._attempts > 1)
 

@@ -7,7 +7,6 @@ only for queries whose stages give the same rows again.
 from __future__ import annotations
 
 import functools
-import pickle
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -18,22 +17,23 @@ from sparkfusion.ids import StageId, TaskKey
 from sparkfusion.plan.isolate import isolate
 from sparkfusion.plan.stage import Stage
 from sparkfusion.runner.base import QueryJob
+from sparkfusion.runner.functions import TravellingFunctions
 from sparkfusion.runner.spark.body import run_for_spark, run_on_executor
 from sparkfusion.runner.spark.casts import for_spark
 from sparkfusion.runner.spark.master import attempts_of
-from sparkfusion.runner.spark.order import Source, SparkTask, StageOrder, ToRows
+from sparkfusion.runner.spark.order import Source, StageWiring, TaskWiring, ToRows, pack_task
 from sparkfusion.runner.spark.rows import RowPlan, as_dataset, shuffle
 from sparkfusion.runner.spark.tables import SparkTables
 from sparkfusion.runner.spark.types import spark_arrow_schema, spark_schema
 from sparkfusion.runner.spark.wiring import Output, wire
+from sparkfusion.worker.task import TaskOrder
 
 
 def lineage(job: QueryJob, session: SparkSession, tables: SparkTables, schema: pa.Schema) -> DataFrame:
     """A DataFrame of that schema over the last stage of a query whose head only passes rows on. Nothing runs yet."""
     target = spark_arrow_schema(schema)
     rows = _Lineage(job, session, tables).last_rows()
-    order = _order(job, session, keyed=False)
-    work = functools.partial(_batches, order, target)
+    work = functools.partial(_batches, _wiring(session, keyed=False), target)
     return as_dataset(session, rows).mapInArrow(work, spark_schema(schema))
 
 
@@ -46,6 +46,7 @@ class _Lineage:
         self._session = session
         self._spark = session.sparkContext
         self._tables = tables
+        self._recipe = TravellingFunctions.pickled(job, "Spark executors").recipe
         self._outputs: dict[StageId, dict[int, Output]] = {}
 
     def last_rows(self) -> Any:
@@ -53,7 +54,7 @@ class _Lineage:
         *before, last = self._graph.stages
         for stage in before:
             partitions = self._graph.exchange(stage.output).partitions
-            work = functools.partial(run_on_executor, _order(self._job, self._session, keyed=True))
+            work = functools.partial(run_on_executor, _wiring(self._session, keyed=True))
             shuffled = shuffle(self._spark, self._plan(stage, partitions).run(work), partitions + 1)
             tasks = range(stage.task_count)
             self._outputs[stage.id] = {task: Output(shuffled, Source(task, attempt=0)) for task in tasks}
@@ -66,38 +67,29 @@ class _Lineage:
         for number, task in enumerate(tasks):
             found = self._tables.inputs(task.plan, table_rows)
             inputs, from_tasks = wire(self._graph, task.groups, self._outputs.__getitem__)
-            made = SparkTask(
+            order = TaskOrder(
                 key=TaskKey(self._job.query, stage.id, number),
                 plan=task.plan,
-                output=stage.output,
                 outputs=partitions,
-                inputs=(),
-                rows=inputs,
-                tables=found.tables,
+                options=self._job.options,
+                compression=self._job.settings.compression(leaves_machine=True),
                 memory_limit=self._job.settings.integer("task_memory_bytes"),
-                memory_budget=0,
+                store_memory=0,
+                recipe=self._recipe,
             )
-            records.append(pickle.dumps(made))
+            records.append(pack_task(order, TaskWiring(stage.output, inputs, found.tables)))
             pieces.append([*from_tasks, *found.pieces])
         return RowPlan(self._spark, records, pieces)
 
 
-def _order(job: QueryJob, session: SparkSession, *, keyed: bool) -> StageOrder:
+def _wiring(session: SparkSession, *, keyed: bool) -> StageWiring:
     """No directory of the driver: the DataFrame may live longer than the session that made it."""
-    return StageOrder(
-        options=job.options,
-        destination=ToRows(keyed),
-        attempts=attempts_of(session.sparkContext),
-        home="",
-        memory_home="",
-        prepare=job.recipe(),
-        answers_errors=False,
-        compression=job.settings.compression(leaves_machine=True),
-    )
+    attempts = attempts_of(session.sparkContext)
+    return StageWiring(ToRows(keyed), attempts, home="", memory_home="", answers_errors=False)
 
 
-def _batches(order: StageOrder, target: pa.Schema, incoming: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _batches(stage: StageWiring, target: pa.Schema, incoming: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """On the executor: records and rows come as binary values, the task's frames leave as Spark's Arrow types."""
     records = (value for batch in incoming for value in batch.column(0).to_pylist())
-    for frame in run_for_spark(order, records):
+    for frame in run_for_spark(stage, records):
         yield for_spark(frame, target)

@@ -6,14 +6,13 @@ only news: what a job returned stays the truth.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from typing import Any
 
 from pyspark import SparkContext
 from pyspark.accumulators import Accumulator, AccumulatorParam, _accumulatorRegistry
 
-from sparkfusion.runner.spark.order import SparkAnswer
+from sparkfusion.runner.spark.order import SparkAnswer, answer_of
 
 Hear = Callable[[SparkAnswer], None]
 
@@ -46,5 +45,5 @@ class _Listening(AccumulatorParam[Any]):
         if self._hear is None:
             return (*value1, *value2)
         for answer in value2:
-            self._hear(pickle.loads(answer))
+            self._hear(answer_of(answer))
         return ()

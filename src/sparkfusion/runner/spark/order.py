@@ -1,22 +1,28 @@
-"""What travels to executors and back. Plain data, picklable."""
+"""What travels to executors and back: orders and answers as on every runner, and how Spark wires them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import pickle
 from dataclasses import dataclass, field
 
 from pyspark.accumulators import Accumulator
 
-from sparkfusion.errors import SparkfusionError
-from sparkfusion.feed.address import FeedAddress
-from sparkfusion.feed.provider import Reader
+from sparkfusion.errors import InternalError, SparkfusionError
 from sparkfusion.ids import ExchangeId, StageId, TaskKey
-from sparkfusion.plan.feeds import FeedId
 from sparkfusion.plan.tables import TableId
-from sparkfusion.worker.copy import CopyOrder
-from sparkfusion.worker.run_task import PrepareContext
-from sparkfusion.worker.task import TaskInput, TaskReport, TaskSpec
-from sparkfusion.worker.units import FeedInput
+from sparkfusion.transport.codec import (
+    error_of,
+    key_of,
+    order_of,
+    pack_error,
+    pack_key,
+    pack_order,
+    pack_report,
+    report_of,
+)
+from sparkfusion.transport.feed_address import FeedAddress
+from sparkfusion.transport.message import unpack
+from sparkfusion.worker.task import TaskOrder, TaskReport
 
 _TABLE_MARK = b"SFtable"
 
@@ -45,39 +51,32 @@ class InPlace:
     """Frames stay in the task's own workplace: it makes something else of them."""
 
 
-Destination = ToFiles | ToUrl | ToRows | InPlace
+Outlet = ToFiles | ToUrl | ToRows | InPlace
 
 
 @dataclass(frozen=True)
-class StageOrder:
-    """What all tasks of a Spark job have in common; it travels once, in the closure.
+class StageWiring:
+    """How the tasks of one Spark job get their bytes, and where they leave them; it travels once, in the closure.
 
     Attributes:
+        outlet: where the tasks' frames go.
         attempts: how often Spark tries a task.
         home: a directory of the query that this machine's driver removes; empty where executors are elsewhere.
         memory_home: the same, in memory-backed storage.
         frames_url: where the frames of inputs are, if they have to be downloaded; may hold secrets.
-        prepare: makes what a task's context needs and cannot travel.
-        writes: tasks write their rows out to files of the user's.
         answers_errors: an error that no retry would mend comes back as data; else every error is raised, for Spark.
         news: where answers go as well, so that the driver has them before the job ends.
         feeds: where tasks ask for work units, if the query reads feeds.
-        readers: what makes rows of units that are no files.
     """
 
-    options: Mapping[str, str]
-    destination: Destination
+    outlet: Outlet
     attempts: int
     home: str
     memory_home: str
-    compression: str
     frames_url: str = field(default="", repr=False)
-    prepare: PrepareContext | None = None
-    writes: CopyOrder | None = None
     answers_errors: bool = True
     news: Accumulator[tuple[bytes, ...]] | None = None
     feeds: FeedAddress | None = None
-    readers: Mapping[FeedId, Reader] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -120,32 +119,23 @@ def marked_table(record: bytes) -> TableId | None:
 
 
 @dataclass(frozen=True)
-class SparkTask:
-    """One task. `memory_limit` 0: the executor's machine decides. `streams`: rows of a fed task go to the reader."""
+class TaskWiring:
+    """Which of a task's inputs come as rows of Spark's, and the exchange that its own rows are for."""
 
-    key: TaskKey
-    plan: bytes
     output: ExchangeId
-    outputs: int
-    inputs: tuple[TaskInput, ...]
-    rows: tuple[RowInput, ...]
-    tables: tuple[TableInput, ...]
-    memory_limit: int
-    memory_budget: int
-    feed: FeedInput | None = None
-    streams: bool = False
+    rows: tuple[RowInput, ...] = ()
+    tables: tuple[TableInput, ...] = ()
 
-    def spec(self, order: StageOrder) -> TaskSpec:
-        return TaskSpec(
-            key=self.key,
-            plan=self.plan,
-            inputs=self.inputs,
-            outputs=self.outputs,
-            options=order.options,
-            memory_limit=self.memory_limit,
-            spill_directory="",
-            feed=self.feed,
-        )
+
+def pack_task(order: TaskOrder, wiring: TaskWiring) -> bytes:
+    """A task as a record of Spark's: the order as every runner sends it, and its wiring."""
+    return pickle.dumps((pack_order(order), wiring))
+
+
+def task_of(record: bytes) -> tuple[TaskOrder, TaskWiring]:
+    message, wiring = pickle.loads(record)
+    _, fields, blobs = unpack(message, len(message))
+    return order_of(fields, blobs), wiring
 
 
 @dataclass(frozen=True)
@@ -156,3 +146,17 @@ class SparkAnswer:
     host_attempt: int
     report: TaskReport | None = None
     error: SparkfusionError | None = None
+
+
+def pack_answer(answer: SparkAnswer) -> bytes:
+    inner = pack_report(answer.report) if answer.report is not None else pack_error(answer.error or InternalError(""))
+    return pack_key("answer", answer.key, inner, host_attempt=answer.host_attempt)
+
+
+def answer_of(data: bytes) -> SparkAnswer:
+    _, fields, blobs = unpack(data, len(data))
+    kind, inner, _ = unpack(blobs[0], len(blobs[0]))
+    key, host_attempt = key_of(fields), fields.integer("host_attempt")
+    if kind == "report":
+        return SparkAnswer(key, host_attempt, report=report_of(inner))
+    return SparkAnswer(key, host_attempt, error=error_of(inner))

@@ -9,13 +9,15 @@ from pathlib import Path
 
 from sparkfusion.errors import InternalError
 from sparkfusion.exchange.chunks import ChunkSpool, is_chunk
-from sparkfusion.runner.spark.order import SparkTask, marked_table
+from sparkfusion.runner.spark.order import TaskWiring, marked_table, task_of
 from sparkfusion.runner.spark.table_spool import TableSpool
+from sparkfusion.worker.task import TaskOrder
 
 
 @dataclass(frozen=True)
 class Received:
-    task: SparkTask
+    order: TaskOrder
+    wiring: TaskWiring
     chunks: ChunkSpool
     tables: TableSpool
 
@@ -23,7 +25,7 @@ class Received:
 def receive(records: Iterable[bytes], directory: Path) -> Received:
     """Read everything that Spark gives the task: a worker that leaves some of it unread is thrown away by Spark."""
     chunks, tables = ChunkSpool(directory), TableSpool(directory)
-    task: SparkTask | None = None
+    task: bytes | None = None
     incoming = iter(records)
     for record in incoming:
         if is_chunk(record):
@@ -34,7 +36,7 @@ def receive(records: Iterable[bytes], directory: Path) -> Received:
         if table is not None:
             tables.add(table, next(incoming))
         elif task is None:
-            task = pickle.loads(own)
+            task = own
     if task is None:
         raise InternalError("a Spark task got no record")
-    return Received(task, chunks, tables)
+    return Received(*task_of(task), chunks, tables)

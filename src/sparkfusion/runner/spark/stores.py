@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import pickle
 import tempfile
 import threading
 from abc import ABC, abstractmethod
@@ -22,13 +21,12 @@ from sparkfusion.exchange.remote import RemoteHome
 from sparkfusion.exchange.store import SHARED_MEMORY, BorrowedStore, FrameStore
 from sparkfusion.ids import QueryId, StageId
 from sparkfusion.plan.stage import StageGraph
-from sparkfusion.runner.drive import HostedTask
 from sparkfusion.runner.spark.inputs import localized
 from sparkfusion.runner.spark.master import is_local
-from sparkfusion.runner.spark.order import Destination, RowInput, Source, SparkAnswer, ToFiles, ToRows, ToUrl
+from sparkfusion.runner.spark.order import Outlet, RowInput, Source, SparkAnswer, ToFiles, ToRows, ToUrl, answer_of
 from sparkfusion.runner.spark.rows import Piece, RowPlan, Shuffled, TaskFunction, collect, forget, shuffle
 from sparkfusion.runner.spark.wiring import Output, wire
-from sparkfusion.worker.task import TaskInput
+from sparkfusion.worker.task import TaskInput, TaskOrder
 
 
 class TaskStore(ABC):
@@ -49,15 +47,15 @@ class TaskStore(ABC):
     """Whether a task's output can be read when the task is done, or only when its whole job is."""
 
     @abstractmethod
-    def destination(self, tasks: Sequence[HostedTask]) -> Destination:
+    def outlet(self, tasks: Sequence[TaskOrder]) -> Outlet:
         """Where these tasks of one stage put their frames."""
 
     @abstractmethod
-    def rows_of(self, task: HostedTask) -> tuple[tuple[RowInput, ...], list[Piece]]:
+    def rows_of(self, task: TaskOrder) -> tuple[tuple[RowInput, ...], list[Piece]]:
         """The task's inputs that come as rows, and where Spark finds them."""
 
     @abstractmethod
-    def run(self, plan: RowPlan, function: TaskFunction, tasks: Sequence[HostedTask]) -> list[SparkAnswer]:
+    def run(self, plan: RowPlan, function: TaskFunction, tasks: Sequence[TaskOrder]) -> list[SparkAnswer]:
         """Run one Spark job; returns when it is done. Manifests of what is read here name files that are here."""
 
     @property
@@ -91,17 +89,17 @@ class FileStore(TaskStore):
         home.mkdir()
         self.here = BorrowedStore("", str(home), 0)
 
-    def destination(self, tasks: Sequence[HostedTask]) -> Destination:
+    def outlet(self, tasks: Sequence[TaskOrder]) -> Outlet:
         del tasks
         return ToFiles(self.directory)
 
-    def rows_of(self, task: HostedTask) -> tuple[tuple[RowInput, ...], list[Piece]]:
+    def rows_of(self, task: TaskOrder) -> tuple[tuple[RowInput, ...], list[Piece]]:
         del task
         return (), []
 
-    def run(self, plan: RowPlan, function: TaskFunction, tasks: Sequence[HostedTask]) -> list[SparkAnswer]:
+    def run(self, plan: RowPlan, function: TaskFunction, tasks: Sequence[TaskOrder]) -> list[SparkAnswer]:
         del tasks
-        return [pickle.loads(answer) for answer in collect(self._spark, plan.run(function))]
+        return [answer_of(answer) for answer in collect(self._spark, plan.run(function))]
 
     def close(self) -> None:
         self._disk.close()
@@ -122,7 +120,7 @@ class UrlStore(FileStore):
     def frames_url(self) -> str:
         return self._remote.url
 
-    def destination(self, tasks: Sequence[HostedTask]) -> Destination:
+    def outlet(self, tasks: Sequence[TaskOrder]) -> Outlet:
         del tasks
         return ToUrl()
 
@@ -153,14 +151,14 @@ class ShuffleStore(TaskStore):
         self._outputs: dict[StageId, dict[int, Output]] = defaultdict(dict)
         self._shuffles: list[Shuffled] = []
 
-    def destination(self, tasks: Sequence[HostedTask]) -> Destination:
+    def outlet(self, tasks: Sequence[TaskOrder]) -> Outlet:
         return ToRows(keyed=not self._read_here(tasks[0].key.stage))
 
-    def rows_of(self, task: HostedTask) -> tuple[tuple[RowInput, ...], list[Piece]]:
+    def rows_of(self, task: TaskOrder) -> tuple[tuple[RowInput, ...], list[Piece]]:
         with self._lock:
             return wire(self._graph, ((i.exchange, i.group) for i in task.inputs), self._outputs.__getitem__)
 
-    def run(self, plan: RowPlan, function: TaskFunction, tasks: Sequence[HostedTask]) -> list[SparkAnswer]:
+    def run(self, plan: RowPlan, function: TaskFunction, tasks: Sequence[TaskOrder]) -> list[SparkAnswer]:
         stage, outputs = tasks[0].key.stage, tasks[0].outputs
         made = plan.run(function)
         if self._read_here(stage):
@@ -168,7 +166,7 @@ class ShuffleStore(TaskStore):
         shuffled = shuffle(self._spark, made, outputs + 1)
         with self._lock:
             self._shuffles.append(shuffled)
-        answers: list[SparkAnswer] = [pickle.loads(a) for a in collect(self._spark, shuffled.rows, partition=outputs)]
+        answers: list[SparkAnswer] = [answer_of(a) for a in collect(self._spark, shuffled.rows, partition=outputs)]
         with self._lock:
             for answer in answers:
                 source = Source(answer.key.task, answer.key.attempt, answer.host_attempt)
@@ -195,7 +193,7 @@ class ShuffleStore(TaskStore):
             if is_chunk(row):
                 spool.add(row)
             else:
-                answers.append(pickle.loads(row))
+                answers.append(answer_of(row))
         return [self._moved_here(answer, spool) for answer in answers]
 
     def _moved_here(self, answer: SparkAnswer, spool: ChunkSpool) -> SparkAnswer:

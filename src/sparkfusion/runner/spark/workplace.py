@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sparkfusion.exchange.owned import OwnedDirectory, remove_orphans
-from sparkfusion.runner.spark.order import StageOrder, ToFiles
+from sparkfusion.runner.spark.order import StageWiring, ToFiles
 
 
 class Workplace:
@@ -27,17 +27,17 @@ class Workplace:
 
 
 @contextmanager
-def workplace(order: StageOrder) -> Iterator[Workplace]:
+def workplace(wiring: StageWiring) -> Iterator[Workplace]:
     """A place for one task, removed when it is done.
 
     Spark kills the worker of a cancelled task without a word. Where driver and executors share a machine the place is
     inside the query's directory, which the driver removes. Elsewhere it is in Spark's own local directory, locked: the
     next worker there removes what a killed one left, and Spark removes everything when the executor ends.
     """
-    if order.home:
-        home = Path(tempfile.mkdtemp(prefix="task-", dir=order.home))
+    if wiring.home:
+        home = Path(tempfile.mkdtemp(prefix="task-", dir=wiring.home))
         try:
-            yield Workplace(home, _frames(order, home))
+            yield Workplace(home, _frames(wiring, home))
         finally:
             shutil.rmtree(home, ignore_errors=True)
         return
@@ -45,14 +45,14 @@ def workplace(order: StageOrder) -> Iterator[Workplace]:
     remove_orphans(base)
     owned = OwnedDirectory("task", base)
     try:
-        yield Workplace(owned.path, _frames(order, owned.path))
+        yield Workplace(owned.path, _frames(wiring, owned.path))
     finally:
         owned.close()
 
 
-def _frames(order: StageOrder, home: Path) -> Path:
-    if isinstance(order.destination, ToFiles):
-        return Path(order.destination.directory)
+def _frames(wiring: StageWiring, home: Path) -> Path:
+    if isinstance(wiring.outlet, ToFiles):
+        return Path(wiring.outlet.directory)
     made = home / "frames"
     made.mkdir()
     return made

@@ -17,8 +17,6 @@ from sparkfusion.transport.base import (
     Lease,
     LostInputError,
     Piece,
-    TaskEnds,
-    TaskOrder,
     WorkerInfo,
     WorkerStatus,
 )
@@ -39,7 +37,8 @@ from sparkfusion.transport.guard import Limits
 from sparkfusion.transport.message import Fields, pack, unpack
 from sparkfusion.transport.task_server import TaskServer
 from sparkfusion.worker.cancel import CancelToken
-from sparkfusion.worker.task import TaskReport
+from sparkfusion.worker.carry_out import TaskEnds
+from sparkfusion.worker.task import TaskOrder, TaskReport
 
 _ASK_SECONDS = 3.0
 _TLS = "flight+tls"
@@ -124,7 +123,7 @@ class FlightChannel:
             return report
         except (flight.FlightError, pa.ArrowException, StopIteration) as error:
             if cancel.cancelled:
-                raise QueryCancelledError("the task was cancelled", where=order.spec.key) from None
+                raise QueryCancelledError("the task was cancelled", where=order.key) from None
             raise flight_error(error, self._address) from error
         finally:
             end_call(writer, reader, clean=answered)

@@ -7,6 +7,7 @@ import pyarrow as pa
 TASK = b"task"
 LEASE = b"lease"
 FRAMES = b"frames"
+FEED = b"feed"
 TOKEN_HEADER = "authorization"
 SECRET_HEADER = "x-sparkfusion-secret"
 PIECE_BYTES = 4 * 1024 * 1024

@@ -9,10 +9,11 @@ import pyarrow as pa
 from pyarrow import flight
 
 from sparkfusion.exchange.channel import ChannelClosedError
-from sparkfusion.transport.base import TaskEnds, TaskOrder
 from sparkfusion.transport.message import unpack
 from sparkfusion.transport.task_channel import TaskChannel
 from sparkfusion.worker.cancel import CancelToken
+from sparkfusion.worker.carry_out import TaskEnds
+from sparkfusion.worker.task import TaskOrder
 
 
 class CallChannel(TaskChannel):
@@ -27,7 +28,7 @@ class CallChannel(TaskChannel):
 
     def open(self, order: TaskOrder) -> tuple[TaskEnds, CancelToken]:
         """Begin to listen; gives the ends that the task gets."""
-        name = f"sparkfusion-{order.spec.key.query}-listen"
+        name = f"sparkfusion-{order.key.query}-listen"
         self._listener = threading.Thread(target=self._listen, name=name, daemon=True)
         self._listener.start()
         return self.ends(order, order.compression), self.cancel

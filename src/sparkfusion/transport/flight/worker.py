@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import socket
 import ssl
-import threading
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
@@ -17,8 +16,6 @@ from sparkfusion.transport.flight.sweep import Sweeper
 from sparkfusion.transport.host import WorkerHost
 from sparkfusion.transport.options import HostOptions
 from sparkfusion.transport.peers import PeerConnections
-
-_SHUTDOWN_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -68,10 +65,7 @@ class RunningWorker:
         if self._children is not None:
             self._children.close()
         self._peers.close()
-        stopping = threading.Thread(target=self._server.shutdown, name="sparkfusion-worker-shutdown", daemon=True)
-        stopping.start()
-        stopping.join(_SHUTDOWN_SECONDS)
-        return not stopping.is_alive()
+        return self._server.stop()
 
 
 def _check(listen: Listen) -> None:

@@ -17,17 +17,14 @@ import time
 from sparkfusion.errors import QueryCancelledError, SparkfusionError, classify
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.transport.codec import pack_error, pack_report
-from sparkfusion.transport.functions import feed_end_of, prepare_of
 from sparkfusion.transport.message import pack, unpack
-from sparkfusion.transport.options import OwnFunctions
 from sparkfusion.transport.process.order import ChildOrder, child_order_of
 from sparkfusion.transport.process.pipe import Pipe
 from sparkfusion.transport.task_channel import TaskChannel
-from sparkfusion.worker.run_task import run_task
+from sparkfusion.worker.carry_out import carry_out
 
 _LOOK_SECONDS = 0.02
 _BUSY_SECONDS = 0.005
-_NOTHING = OwnFunctions()
 
 
 def main(descriptor: int) -> None:
@@ -89,12 +86,10 @@ class _PipeChannel(TaskChannel):
 def _run(child_order: ChildOrder, channel: _PipeChannel) -> bytes:
     """The packed report of a task. Raises errors of ours only."""
     order = child_order.order
-    key = order.spec.key
+    key = order.key
     try:
-        ends = channel.ends(order, "none")
-        feed = feed_end_of(order, _NOTHING, ends.units)
-        report = run_task(order.spec, child_order.sink(ends), channel.cancel, prepare_of(order, _NOTHING), feed)
-        return pack_report(report)
+        ends, stores = channel.ends(order, "none"), child_order.places.stores()
+        return pack_report(carry_out(order, child_order.surroundings(), stores, ends, channel.cancel))
     except ChannelClosedError:
         raise QueryCancelledError("the task was cancelled", where=key) from None
     except BaseException as error:

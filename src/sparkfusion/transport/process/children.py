@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 from sparkfusion.errors import ExternalError
 from sparkfusion.exchange.channel import ChannelClosedError
-from sparkfusion.transport.base import TaskEnds
 from sparkfusion.transport.process.order import ChildOrder, pack_child_order
 from sparkfusion.transport.process.supervised import SupervisedChild
 from sparkfusion.worker.cancel import CancelToken
+from sparkfusion.worker.carry_out import TaskEnds
 from sparkfusion.worker.task import TaskReport
 
 
@@ -46,7 +46,7 @@ class Children:
             child.wait_until_started(cancel)
             if cancel.cancelled:
                 raise ChannelClosedError
-            return child.run(order.order.spec.key, pack_child_order(order), ends, cancel, limit)
+            return child.run(order.order.key, pack_child_order(order), ends, cancel, limit)
         finally:
             self._give_back(child)
 

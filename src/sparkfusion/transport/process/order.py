@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from sparkfusion.exchange.sink import FileSink, Sink
 from sparkfusion.exchange.store import BorrowedStore
-from sparkfusion.transport.base import TaskEnds, TaskOrder
 from sparkfusion.transport.codec import order_of, pack_order
 from sparkfusion.transport.message import Fields, pack, unpack
-from sparkfusion.transport.upward import reader_sink
-from sparkfusion.worker.copy import CopySink
+from sparkfusion.worker.carry_out import TaskStores
+from sparkfusion.worker.session import Surroundings
+from sparkfusion.worker.task import TaskOrder
 
 
 @dataclass(frozen=True)
@@ -30,6 +29,10 @@ class Places:
     writes: str
     spills: str
 
+    def stores(self) -> TaskStores:
+        frames = BorrowedStore(self.frames_in_memory, self.frames, self.memory_bytes)
+        return TaskStores(frames, BorrowedStore("", self.writes, 0))
+
 
 @dataclass(frozen=True)
 class ChildOrder:
@@ -37,22 +40,16 @@ class ChildOrder:
 
     order: TaskOrder
     places: Places
+    trust_python: bool
 
-    def sink(self, ends: TaskEnds) -> Sink:
-        """Where the task's rows go, in the child."""
-        order, places = self.order, self.places
-        if order.writes is not None:
-            return CopySink(order.spec.key, BorrowedStore("", places.writes, 0), order.writes)
-        if order.destination == "reader":
-            return reader_sink(order.spec, ends)
-        store = BorrowedStore(places.frames_in_memory, places.frames, places.memory_bytes)
-        return FileSink(order.spec.key, store, order.compression)
+    def surroundings(self) -> Surroundings:
+        return Surroundings(self.order.memory_limit, self.places.spills, self.trust_python)
 
 
 def pack_child_order(order: ChildOrder) -> bytes:
     places = order.places
     fields = {
-        "trust_python": order.order.spec.trust_python,
+        "trust_python": order.trust_python,
         "frames_in_memory": places.frames_in_memory,
         "frames": places.frames,
         "memory_bytes": places.memory_bytes,
@@ -71,6 +68,4 @@ def child_order_of(fields: Fields, blobs: list[memoryview]) -> ChildOrder:
         fields.text("spills"),
     )
     _, inner, parts = unpack(blobs[0], len(blobs[0]))
-    order = order_of(inner, parts)
-    spec = replace(order.spec, spill_directory=places.spills, trust_python=fields.flag("trust_python"))
-    return ChildOrder(replace(order, spec=spec), places)
+    return ChildOrder(order_of(inner, parts), places, fields.flag("trust_python"))

@@ -13,12 +13,12 @@ from typing import NoReturn
 
 from sparkfusion.errors import ExternalError, QueryCancelledError, TaskCrashError
 from sparkfusion.ids import TaskKey
-from sparkfusion.transport.base import TaskEnds
 from sparkfusion.transport.message import pack, unpack
 from sparkfusion.transport.process.lifetime import describe_end, start_process
 from sparkfusion.transport.process.pipe import Pipe
 from sparkfusion.transport.task_server import TaskServer
 from sparkfusion.worker.cancel import CancelToken
+from sparkfusion.worker.carry_out import TaskEnds
 from sparkfusion.worker.task import TaskReport
 
 GRACE_SECONDS = 2.0

@@ -1,16 +1,35 @@
-"""Functions of the user's that came with an order."""
+"""Functions of the user's that a task needs: they came with its order, or this process has them anyway."""
 
 from __future__ import annotations
 
 import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from sparkfusion.errors import UserError
 from sparkfusion.feed.feed import UnitSource
-from sparkfusion.transport.base import TaskOrder
-from sparkfusion.transport.options import OwnFunctions
-from sparkfusion.worker.run_task import PrepareContext
+from sparkfusion.feed.provider import Reader
+from sparkfusion.plan.feeds import FeedId
+from sparkfusion.worker.session import PrepareContext
+from sparkfusion.worker.task import TaskOrder
 from sparkfusion.worker.units import FeedEnd
+
+
+@dataclass(frozen=True)
+class OwnFunctions:
+    """Functions of the user's that the coordinator's process has anyway, so they need not travel.
+
+    Attributes:
+        prepare: gives a task's context the session's object stores.
+        readers: of feeds.
+    """
+
+    prepare: PrepareContext | None = None
+    readers: Mapping[FeedId, Reader | None] = field(default_factory=dict)
+
+
+NO_FUNCTIONS = OwnFunctions()
 
 
 def prepare_of(order: TaskOrder, own: OwnFunctions) -> PrepareContext | None:
@@ -19,10 +38,9 @@ def prepare_of(order: TaskOrder, own: OwnFunctions) -> PrepareContext | None:
 
 
 def feed_end_of(order: TaskOrder, own: OwnFunctions, units: UnitSource | None) -> FeedEnd | None:
-    feed = order.spec.feed
-    if units is None or feed is None:
+    if units is None or order.feed is None:
         return None
-    reader = own.readers.get(feed.feed) if order.reader is None else _unpickled(order.reader)
+    reader = own.readers.get(order.feed.feed) if order.reader is None else _unpickled(order.reader)
     return FeedEnd(units, reader, order.first)
 
 

@@ -1,0 +1,38 @@
+"""The user's functions as they travel with tasks to other processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import cloudpickle
+
+from sparkfusion.errors import UserError, first_words
+from sparkfusion.plan.feeds import FeedId
+from sparkfusion.runner.base import QueryJob
+
+
+@dataclass(frozen=True)
+class TravellingFunctions:
+    """Pickled once for a query; none where tasks run in this process."""
+
+    recipe: bytes | None = None
+    readers: Mapping[FeedId, bytes | None] = field(default_factory=dict)
+
+    @classmethod
+    def pickled(cls, job: QueryJob, whither: str) -> TravellingFunctions:
+        recipe = _pickled(job.recipe(), "what makes the session's object stores", whither)
+        readers = {
+            each.feed: _pickled(each.reader, f"the reader of table {each.table!r}", whither) for each in job.feeds
+        }
+        return cls(recipe, readers)
+
+
+def _pickled(value: object, what: str, whither: str) -> bytes | None:
+    if value is None:
+        return None
+    try:
+        data: bytes = cloudpickle.dumps(value)
+    except Exception as error:
+        raise UserError(f"{what} cannot be sent to {whither}: {first_words(error)}") from error
+    return data

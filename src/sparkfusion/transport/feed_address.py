@@ -1,0 +1,45 @@
+"""Where tasks of Spark ask for work units. Nothing here needs Flight, so it may travel anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from sparkfusion.ids import QueryId
+from sparkfusion.plan.feeds import FeedId
+from sparkfusion.worker.carry_out import TaskEnds
+
+
+@dataclass(frozen=True)
+class FeedAddress:
+    """How a task reaches the coordinator's feed server. The secret is the query's."""
+
+    host: str
+    port: int
+    query: QueryId
+    secret: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class FedTask:
+    """Which task asks, for which feed, on which machine. `is_gone`: whether nobody waits for the answer any more."""
+
+    feed: FeedId
+    task: int
+    host: str
+    is_gone: Callable[[], bool]
+
+
+@dataclass(frozen=True)
+class ServedQuery:
+    """What the feed server may give and take for one query.
+
+    Attributes:
+        ends: what serves a task. Raises if there is no such feed.
+        first: where an attempt at a task begins whose rows go to the consumer.
+        directory: for rows that wait until those of one place in the ledger are complete.
+    """
+
+    ends: Callable[[FedTask], TaskEnds]
+    first: Callable[[int], int]
+    directory: str = ""

@@ -1,0 +1,93 @@
+"""Carrying out an order: the same on a thread of this process, in a child process of a worker and on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from sparkfusion.errors import InternalError
+from sparkfusion.exchange.delivery import Deliver, GrantSink
+from sparkfusion.exchange.manifest import Manifest
+from sparkfusion.exchange.sink import FileSink, Sink
+from sparkfusion.exchange.store import FrameStore
+from sparkfusion.feed.feed import UnitSource
+from sparkfusion.ids import TaskKey
+from sparkfusion.worker.cancel import CancelToken
+from sparkfusion.worker.copy import CopySink
+from sparkfusion.worker.functions import NO_FUNCTIONS, OwnFunctions, feed_end_of, prepare_of
+from sparkfusion.worker.run_task import run_task
+from sparkfusion.worker.session import Surroundings
+from sparkfusion.worker.task import TaskOrder, TaskReport
+
+
+def _no_rows(batch: pa.RecordBatch) -> None:
+    del batch
+    raise InternalError("a task has rows for the consumer, and no way to it")
+
+
+@dataclass(frozen=True)
+class TaskEnds:
+    """A task's way to the coordinator while it runs.
+
+    Attributes:
+        rows: takes a frame for the consumer, waiting while there is no room. What it raises ends the task.
+        units: where the task's units come from.
+        deliver: takes the frames that a fed task made of one place of its ledger, for the consumer, all of them at
+            once: another attempt can go on behind them. Used instead of `rows` by fed tasks.
+    """
+
+    rows: Callable[[pa.RecordBatch], None] = _no_rows
+    units: UnitSource | None = None
+    deliver: Deliver | None = None
+
+
+@dataclass(frozen=True)
+class TaskStores:
+    """Where a task writes: frames for other tasks, and rows on their way to files of the user's."""
+
+    frames: FrameStore
+    files: FrameStore
+
+
+def carry_out(
+    order: TaskOrder,
+    around: Surroundings,
+    stores: TaskStores,
+    ends: TaskEnds,
+    cancel: CancelToken,
+    own: OwnFunctions = NO_FUNCTIONS,
+) -> TaskReport:
+    """Run a task whose inputs are local files, in this thread. Raises classified errors, as `run_task` does."""
+    around = replace(around, prepare=prepare_of(order, own))
+    sink = _sink(order, around, stores, ends)
+    return run_task(order, around, sink, cancel, feed_end_of(order, own, ends.units))
+
+
+def _sink(order: TaskOrder, around: Surroundings, stores: TaskStores, ends: TaskEnds) -> Sink:
+    if order.writes is not None:
+        return CopySink(order.key, stores.files, order.writes)
+    if order.destination == "store":
+        return FileSink(order.key, stores.frames, order.compression)
+    if order.feed is None or ends.deliver is None:
+        return ConsumerSink(order.key, ends.rows)
+    return GrantSink(order.key, around.spill_directory, ends.deliver)
+
+
+class ConsumerSink:
+    """Hands every frame to the consumer as it comes."""
+
+    def __init__(self, key: TaskKey, rows: Callable[[pa.RecordBatch], None]) -> None:
+        self._key = key
+        self._rows = rows
+
+    def write(self, partition: int, batch: pa.RecordBatch) -> None:
+        del partition
+        self._rows(batch)
+
+    def finish(self) -> Manifest:
+        return Manifest(self._key)
+
+    def abort(self) -> None:
+        return
