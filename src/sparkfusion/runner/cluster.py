@@ -13,6 +13,7 @@ from pathlib import Path
 from sparkfusion.config import Settings
 from sparkfusion.errors import ExternalError, SparkfusionError, UserError
 from sparkfusion.runner.base import QueryJob, RunningJob
+from sparkfusion.runner.functions import TravellingFunctions
 from sparkfusion.runner.members import Member, at_once
 from sparkfusion.runner.without_spark import WithoutSpark
 from sparkfusion.runner.worker_job import WorkerJob, begun
@@ -51,7 +52,7 @@ class ClusterRunner(WithoutSpark):
     def start(self, job: QueryJob) -> RunningJob:
         members = self._usable()
         self._known = _seats(members)
-        running = WorkerJob(job, members, self._cluster)
+        running = WorkerJob(job, members, TravellingFunctions.pickled(job, "workers"), self._cluster)
         self._jobs.add(running)
         return begun(running)
 

@@ -8,12 +8,15 @@ from pathlib import Path
 
 from sparkfusion.config import Settings, available_cores
 from sparkfusion.runner.base import QueryJob, RunningJob
+from sparkfusion.runner.functions import TravellingFunctions
 from sparkfusion.runner.job import task_memory
 from sparkfusion.runner.members import Member
 from sparkfusion.runner.without_spark import WithoutSpark
-from sparkfusion.runner.worker_job import Near, WorkerJob, begun
+from sparkfusion.runner.worker_job import WorkerJob, begun
+from sparkfusion.transport.base import FrameReader, LostInputError
 from sparkfusion.transport.guard import OPEN
-from sparkfusion.transport.in_process import InProcessChannel, start_worker, stop_worker
+from sparkfusion.transport.host import WorkerHost
+from sparkfusion.transport.in_process import InProcessChannel
 from sparkfusion.transport.options import HostOptions
 from sparkfusion.transport.process.children import Children
 from sparkfusion.transport.process.supervised import GRACE_SECONDS
@@ -64,24 +67,28 @@ class LocalJob(WorkerJob):
     """One query on a worker of its own."""
 
     def __init__(self, job: QueryJob, rewrites: list[NamedRewrite], children: Children | None) -> None:
-        self._address, host = start_worker(_options(job, children), rewrites)
-        try:
-            member = Member(InProcessChannel(self._address, host), host.info())
-            near = Near(self._address, functools.partial(host.find, job.query), has_functions=children is None)
-            super().__init__(job, [member], near=near)
-        except BaseException:
-            stop_worker(self._address)
-            raise
+        functions = TravellingFunctions()
+        if children is not None:
+            functions = TravellingFunctions.pickled(job, "task processes (sparkfusion.task_processes is on)")
+        self._host = WorkerHost(_options(job, children), _no_peers, rewrites)
+        super().__init__(
+            job, [Member(InProcessChannel("this process", self._host), self._host.info())], functions, near=True
+        )
 
     def release(self) -> None:
         super().release()
-        stop_worker(self._address)
+        self._host.close()
+
+
+def _no_peers(address: str) -> FrameReader:
+    raise LostInputError(f"there is no worker {address} in this process")
 
 
 def _options(job: QueryJob, children: Children | None) -> HostOptions:
     directory = job.settings.directory()
     return HostOptions(
         slots=job.settings.resolved_slots(),
+        counts_slots=False,
         directory=directory,
         guard=OPEN,
         spill_directory=spill_directory(job.settings, job.options),

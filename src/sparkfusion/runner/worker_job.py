@@ -7,7 +7,7 @@ import logging
 import secrets
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sparkfusion.errors import (
     ExternalError,
@@ -30,7 +30,7 @@ from sparkfusion.runner.members import Member, Members, NoWorkerError, at_once
 from sparkfusion.runner.passed import AttemptRows, OtherRowsError, PassedRows
 from sparkfusion.runner.pool import TaskPool
 from sparkfusion.transport.base import LostInputError
-from sparkfusion.transport.inputs import FindHere, InputFetcher
+from sparkfusion.transport.inputs import InputFetcher
 from sparkfusion.transport.membership import Cluster, RoutedTask
 from sparkfusion.transport.places import made_by, place_of, split_place
 from sparkfusion.worker.cancel import CancelToken
@@ -44,46 +44,36 @@ NOBODY = Cluster(())
 _log = logging.getLogger("sparkfusion")
 
 
-@dataclass(frozen=True)
-class Near:
-    """A worker in this process: its files can be opened where they are.
-
-    Attributes:
-        has_functions: it has ours too; not if its tasks run in child processes.
-    """
-
-    address: str
-    find: FindHere
-    has_functions: bool = True
-
-
 class WorkerJob(DrivenJob):
     """The driver's task host on workers. The head runs here, over frames of theirs.
 
     Args:
         cluster: who else has a say in where tasks run, and what travels with them.
-        near: the worker, if it is the only one and in this process.
+        functions: the user's, as far as they have to travel.
+        near: there is one worker, in this process: its files are ours.
     """
 
     def __init__(
-        self, job: QueryJob, members: Sequence[Member], cluster: Cluster = NOBODY, near: Near | None = None
+        self,
+        job: QueryJob,
+        members: Sequence[Member],
+        functions: TravellingFunctions,
+        cluster: Cluster = NOBODY,
+        *,
+        near: bool = False,
     ) -> None:
         super().__init__(job, 1 + sum(member.info.slots for member in members))
         settings = job.settings
         fed = sum(declared.tasks for declared in job.feeds)
         self._fed = TaskPool(max(1, fed), f"sparkfusion-{job.query}-fed-task")
         self._extensions = cluster.extensions
-        self._near = near or Near("", lambda name: None)
-        self._compression = settings.compression(leaves_machine=near is None)
-        self._functions = TravellingFunctions()
-        if near is None:
-            self._functions = TravellingFunctions.pickled(job, "workers")
-        elif not near.has_functions:
-            self._functions = TravellingFunctions.pickled(job, "task processes (sparkfusion.task_processes is on)")
+        self._near = near
+        self._compression = settings.compression(leaves_machine=not near)
+        self._functions = functions
         self._members = Members(members, cluster.routing)
         self._members_lock = threading.Lock()
         self._made_on: dict[TaskKey, Member] = {}
-        self._resumes = near is None  # in this process little fails half-way, and looking at every frame costs
+        self._resumes = not near  # in this process little fails half-way, and looking at every frame costs
         self._passed: dict[tuple[StageId, int], PassedRows] = {}
         self._tried: dict[tuple[StageId, int], set[str]] = {}
         self._head_fetched: tuple[Fetched, ...] = ()
@@ -128,9 +118,11 @@ class WorkerJob(DrivenJob):
 
     def bring(self, order: TaskOrder) -> TaskOrder:
         """The head's. It can begin again as long as the consumer has nothing of it."""
+        if self._near:
+            return order
         try:
             inputs, self._head_fetched = self._inputs.bring(
-                order.key, order.inputs, self._near.address, self._near.find, self._tokens[order.key]
+                order.key, order.inputs, "", lambda name: None, self._tokens[order.key]
             )
         except LostInputError as error:
             for stage, number, attempt in error.lost:
@@ -189,7 +181,8 @@ class WorkerJob(DrivenJob):
     def _run_on_member(self, order: TaskOrder, token: CancelToken, rows: AttemptRows) -> TaskReport:
         place = (order.key.stage, order.key.task)
         tried = self._tried.setdefault(place, set())
-        with self._members.placed(RoutedTask(order.key, _bytes_at(order)), tried, token) as member:
+        bytes_at = {} if self._near else _bytes_at(order)
+        with self._members.placed(RoutedTask(order.key, bytes_at), tried, token) as member:
             tried.add(member.address)
             self._check_inputs(order)
             with self._members_lock:
@@ -207,7 +200,7 @@ class WorkerJob(DrivenJob):
                 raise
         with self._members_lock:
             self._made_on.pop(order.key, None)
-        if order.writes is not None:
+        if self._near or order.writes is not None:
             return report
         files = tuple(replace(file, path=place_of(member.address, file.path)) for file in report.manifest.files)
         return replace(report, manifest=replace(report.manifest, files=files))
@@ -233,7 +226,7 @@ class WorkerJob(DrivenJob):
             first=self._delivery.first(order.key.task) if resumes else 0,
             reader=self._functions.readers.get(order.feed.feed) if order.feed is not None else None,
             recipe=self._functions.recipe,
-            here=member.address,
+            here="" if self._near else member.address,
             shared=tuple(each for each in inputs if graph.exchange(each).kind is ExchangeKind.BROADCAST),
             patience=self._stall,
             extensions=self._extensions,

@@ -31,7 +31,7 @@ from sparkfusion.transport.version import this_version
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds, carry_out
 from sparkfusion.worker.session import Surroundings
-from sparkfusion.worker.task import TaskOrder, TaskReport
+from sparkfusion.worker.task import Fetched, TaskOrder, TaskReport
 
 _log = logging.getLogger("sparkfusion")
 
@@ -48,7 +48,7 @@ class WorkerHost:
         self._options = options
         self._peers = peers
         self._rewrites = list(rewrites) if rewrites is not None else installed_rewrites()
-        self._slots = threading.Semaphore(options.slots)
+        self._slots = threading.Semaphore(options.slots) if options.counts_slots else None
         self._lock = threading.Lock()
         self._queries: dict[QueryId, HeldQuery] = {}
         self._under_way = 0
@@ -161,12 +161,6 @@ class WorkerHost:
             raise LostInputError(f"frames {missing[0]} are not here")
         return [path for path in paths if path is not None]
 
-    def find(self, query: QueryId, name: str) -> Path | None:
-        """Where a frame file is, for who is in the same process."""
-        with self._lock:
-            held = self._queries.get(query)
-        return held.find(name) if held is not None else None
-
     def discard(self, key: TaskKey) -> None:
         with self._lock:
             held = self._queries.get(key.query)
@@ -197,17 +191,16 @@ class WorkerHost:
             accepted = True
             slot = Slot(self._slots, cancel)
             with held.task(order, cancel, slot) as stores, slot:
-                inputs, fetched = stores.inputs.bring(key, order.inputs, order.here, held.find, cancel, order.shared)
+                brought, fetched = self._bring(order, held, stores, cancel)
                 local = replace(
-                    order,
+                    brought,
                     plan=self._rewritten(order),
-                    inputs=inputs,
                     memory_limit=min(order.memory_limit or self._memory_share(), machine_memory()),
                 )
                 run = self._run_here if self._options.children is None else self._run_in_child
                 report = run(local, self._ends(ends, slot), cancel, stores)
                 report = replace(report, fetched=fetched)
-                return report if order.writes is not None else held.keep(report)
+                return held.keep(report) if order.here and order.writes is None else report
         except BaseException as error:
             if held is not None and held.lost:  # its files went while it ran; elsewhere it may run again
                 raise ExternalError("the worker ended the query while the task ran", where=key) from error
@@ -220,6 +213,15 @@ class WorkerHost:
         finally:
             with self._lock:
                 self._under_way -= 1
+
+    def _bring(
+        self, order: TaskOrder, held: HeldQuery, stores: QueryStores, cancel: CancelToken
+    ) -> tuple[TaskOrder, tuple[Fetched, ...]]:
+        """The order with its inputs in files of this machine, and what had to be fetched for it."""
+        if not order.here:
+            return order, ()
+        inputs, fetched = stores.inputs.bring(order.key, order.inputs, order.here, held.find, cancel, order.shared)
+        return replace(order, inputs=inputs), fetched
 
     def _run_here(self, order: TaskOrder, ends: TaskEnds, cancel: CancelToken, stores: QueryStores) -> TaskReport:
         around = Surroundings(order.memory_limit, stores.spill_directory, self.guard.trust_python)

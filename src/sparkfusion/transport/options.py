@@ -20,6 +20,7 @@ class HostOptions:
             of the query's own, which goes with it and costs every task a millisecond.
         task_memory: bytes for a task that comes without a limit; 0 for its share of the machine's.
         release_seconds: how long tasks of a query that is let go may take to end before their files go.
+        counts_slots: whether it keeps to its slots. Not where its only caller does.
         children: processes that run the tasks; without them they run on threads of this process. Whoever made them
             closes them after the worker.
     """
@@ -31,4 +32,5 @@ class HostOptions:
     task_memory: int = 0
     release_seconds: float = 5.0
     own: OwnFunctions = field(default_factory=OwnFunctions)
+    counts_slots: bool = True
     children: Children | None = None

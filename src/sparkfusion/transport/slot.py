@@ -18,9 +18,9 @@ _TURN_SECONDS = 0.1
 
 class Slot:
     """The slot of one task, given back while the task only waits for somebody else. Used by the task's thread;
-    `forfeit` by any."""
+    `forfeit` by any. Without `slots` there is always one."""
 
-    def __init__(self, slots: threading.Semaphore, cancel: CancelToken) -> None:
+    def __init__(self, slots: threading.Semaphore | None, cancel: CancelToken) -> None:
         self._slots = slots
         self._cancel = cancel
         self._lock = threading.Lock()
@@ -50,7 +50,7 @@ class Slot:
         self._release()
 
     def _acquire(self) -> None:
-        while not self._slots.acquire(timeout=_TURN_SECONDS):
+        while self._slots is not None and not self._slots.acquire(timeout=_TURN_SECONDS):
             if self._cancel.cancelled:
                 raise ChannelClosedError
         with self._lock:
@@ -63,7 +63,7 @@ class Slot:
     def _release(self) -> None:
         with self._lock:
             held, self._held = self._held, False
-        if held:
+        if held and self._slots is not None:
             self._slots.release()
 
 

@@ -43,7 +43,8 @@ class TaskOrder:
         feed: the feed whose units the task reads, if it does.
         first: the place in its feed's ledger that the task begins at.
         reader, recipe: pickled functions: the feed's reader, and what makes the session's object stores.
-        here: the worker's address as the coordinator knows it: inputs that begin with it are its own files.
+        here: the worker's address as the coordinator knows it: inputs that begin with it are its own files. Empty in
+            the coordinator's own process, where inputs and outputs are files of this machine.
         shared: exchanges that other tasks on the worker read too (broadcasts), so they are brought there once.
         patience: seconds of silence after which a worker that inputs come from counts as lost.
         extensions: settings for whoever extends the worker.
