@@ -263,7 +263,9 @@ def test_a_reader_that_cannot_be_pickled_is_named() -> None:
 
     with sparkfusion.connect(config={**MANY_TASKS, "sparkfusion.task_processes": True}) as session:
         session.register_feed("pages", Page(), schema=PAGE, reader=read)
-        with pytest.raises(UserError, match=r"reader of table 'pages' cannot be sent to task processes.*task_processes"):
+        with pytest.raises(
+            UserError, match=r"reader of table 'pages' cannot be sent to task processes.*task_processes"
+        ):
             session.sql("select sum(v) from pages").collect()
 
 
