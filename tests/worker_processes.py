@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import sparkfusion
-from sparkfusion.transport.base import Access, WorkerChannel, WorkerStatus
+from sparkfusion.transport.base import Access, WorkerChannel
 from sparkfusion.transport.schemes import connect
+from sparkfusion.worker.server.version import WorkerStatus
 from tests import leaks
 
 TOKEN = "a-token-for-tests-only"

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import errno
 import re
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
-from sparkfusion.ids import TaskKey
+from sparkfusion.ids import StageId, TaskKey
 from sparkfusion.wording import for_users
 
 ErrorKind = Literal["user", "resource", "external", "internal"]
@@ -57,6 +58,10 @@ class UserError(SparkfusionError):
     kind: ClassVar[ErrorKind] = "user"
 
 
+class ProtocolError(UserError):
+    """Bytes that are no message of ours, or one that says something it may not say."""
+
+
 class ResourceError(SparkfusionError):
     """Memory, disk or a size limit ran out."""
 
@@ -75,6 +80,21 @@ class UnavailableError(ExternalError):
     @property
     def retryable(self) -> bool:
         return False
+
+
+class LostInputError(ExternalError):
+    """Frames of finished tasks could not be read where they should be. The coordinator has them made again."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        lost: Sequence[tuple[StageId, int, int]] = (),
+        where: TaskKey | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, where=where, hint=hint)
+        self.lost = tuple(lost)
 
 
 class TaskCrashError(ExternalError):

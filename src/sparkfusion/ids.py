@@ -8,6 +8,16 @@ from dataclasses import dataclass, replace
 QueryId = str
 StageId = int
 ExchangeId = int
+FeedId = int
+TableId = int
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file as a scan needs it: an absolute path and its size."""
+
+    path: str
+    size: int
 
 
 def new_query_id() -> QueryId:

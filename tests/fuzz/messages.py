@@ -19,8 +19,8 @@ import pyarrow as pa
 from sparkfusion.errors import ResourceError, UserError
 from sparkfusion.ids import TaskKey
 from sparkfusion.transport.codec import order_of, pack_order
-from sparkfusion.transport.guard import Guard
 from sparkfusion.transport.message import unpack
+from sparkfusion.worker.server.guard import Guard
 from sparkfusion.worker.task import TaskOrder
 from tests.fuzz.worker import HUNG, trial
 from tests.transport.plans import order_of_sql

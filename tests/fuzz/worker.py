@@ -11,13 +11,13 @@ from pathlib import Path
 import psutil
 
 from sparkfusion.errors import SparkfusionError, TaskCrashError
-from sparkfusion.transport.base import WorkerStatus
-from sparkfusion.transport.host import WorkerHost
 from sparkfusion.transport.in_process import start_worker, stop_worker
-from sparkfusion.transport.options import HostOptions
 from sparkfusion.transport.process.children import Children
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds
+from sparkfusion.worker.server.host import WorkerHost
+from sparkfusion.worker.server.options import HostOptions
+from sparkfusion.worker.server.version import WorkerStatus
 from sparkfusion.worker.task import TaskOrder
 from tests.leaks import TASK_PROCESS
 

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 from datafusion import SessionContext
 
-from sparkfusion.ids import TaskKey
-from sparkfusion.plan.sources import SourceFile, exchange_source
+from sparkfusion.ids import SourceFile, TaskKey
+from sparkfusion.plan.sources import exchange_source
 from sparkfusion.plan.wire import encode
 from sparkfusion.plan.wire import wire_pb2 as pb
 from sparkfusion.worker.task import TaskInput, TaskOrder

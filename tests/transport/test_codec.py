@@ -12,12 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkfusion import errors
-from sparkfusion.errors import SparkfusionError
+from sparkfusion.errors import LostInputError, ProtocolError, SparkfusionError
 from sparkfusion.exchange.manifest import FrameFile, Manifest
 from sparkfusion.feed.rejected import Rejected, RejectedLine
-from sparkfusion.ids import TaskKey
-from sparkfusion.plan.sources import SourceFile
-from sparkfusion.transport.base import LostInputError, WorkerInfo, WorkerStatus
+from sparkfusion.ids import SourceFile, TaskKey
 from sparkfusion.transport.codec import (
     error_of,
     info_of,
@@ -30,8 +28,9 @@ from sparkfusion.transport.codec import (
     report_of,
     status_of,
 )
-from sparkfusion.transport.message import ProtocolError, pack, unpack
+from sparkfusion.transport.message import pack, unpack
 from sparkfusion.worker.copy import CopyOrder
+from sparkfusion.worker.server.version import WorkerInfo, WorkerStatus
 from sparkfusion.worker.task import Fetched, OperatorMetrics, TaskInput, TaskOrder, TaskReport
 from sparkfusion.worker.units import FeedInput
 from tests.transport.plans import order_of_plan

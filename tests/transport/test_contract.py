@@ -13,26 +13,25 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionError, UserError
+from sparkfusion.errors import ExternalError, LostInputError, QueryCancelledError, SparkfusionError, UserError
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.feed.ledger import Grant
 from sparkfusion.feed.unit_codec import encode_unit
 from sparkfusion.feed.units import FileUnit
-from sparkfusion.ids import TaskKey
-from sparkfusion.plan.sources import SourceFile
-from sparkfusion.transport import held as held_module
-from sparkfusion.transport import host as host_module
-from sparkfusion.transport.base import Access, LostInputError, WorkerChannel
+from sparkfusion.ids import SourceFile, TaskKey
+from sparkfusion.transport.base import Access, WorkerChannel
 from sparkfusion.transport.flight.worker import Listen, RunningWorker
-from sparkfusion.transport.guard import Guard
-from sparkfusion.transport.host import WorkerHost
 from sparkfusion.transport.in_process import start_worker, stop_worker
-from sparkfusion.transport.options import HostOptions
-from sparkfusion.transport.places import place_of
 from sparkfusion.transport.process.children import Children
 from sparkfusion.transport.schemes import connect
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import ConsumerSink, TaskEnds
+from sparkfusion.worker.server import held as held_module
+from sparkfusion.worker.server import host as host_module
+from sparkfusion.worker.server.guard import Guard
+from sparkfusion.worker.server.host import WorkerHost
+from sparkfusion.worker.server.options import HostOptions
+from sparkfusion.worker.server.places import place_of
 from sparkfusion.worker.task import TaskOrder
 from tests import leaks
 from tests.transport.plans import order_of_plan, order_of_sql, reading
@@ -318,7 +317,7 @@ def test_a_worker_that_closes_sends_its_tasks_elsewhere(start: StartTwo, tmp_pat
 
 
 def test_a_query_that_is_not_held_runs_nothing(channel: WorkerChannel) -> None:
-    with pytest.raises(ExternalError, match="not held"):
+    with pytest.raises(ExternalError, match="not on this worker"):
         channel.run(order_of_sql("select 1", TaskKey("q9", 1, 0), channel.address), NO_ROWS, CancelToken())
 
 

@@ -14,7 +14,7 @@ import pytest
 from pyarrow import flight
 
 from sparkfusion import ExternalError, QueryCancelledError, UserError, WorkUnit, WorkUnitFeed
-from sparkfusion.errors import InternalError
+from sparkfusion.errors import InternalError, ProtocolError
 from sparkfusion.feed.book import FeedBook, TaskUnits
 from sparkfusion.feed.declare import FeedDeclaration
 from sparkfusion.feed.provider import FeedContext, ScanRequest, WorkUnitFeedProvider
@@ -25,7 +25,7 @@ from sparkfusion.transport.feed_address import FedTask, FeedAddress, ServedQuery
 from sparkfusion.transport.flight.feed_call import FeedCall
 from sparkfusion.transport.flight.feed_server import FeedServer
 from sparkfusion.transport.flight.protocol import FEED, SECRET_HEADER
-from sparkfusion.transport.message import ProtocolError, pack, unpack
+from sparkfusion.transport.message import pack, unpack
 from sparkfusion.worker.carry_out import TaskEnds
 from sparkfusion.worker.task import TaskOrder
 from sparkfusion.worker.units import FeedInput

@@ -12,16 +12,15 @@ import pytest
 from datafusion import SessionContext
 
 import sparkfusion
-from sparkfusion.errors import PlanTooLargeError, UserError
+from sparkfusion.errors import PlanTooLargeError, ProtocolError, UserError
 from sparkfusion.exchange.home import SharedHome
 from sparkfusion.feed.ledger import Grant
 from sparkfusion.feed.unit_codec import encode_unit
 from sparkfusion.feed.units import FileUnit
 from sparkfusion.ids import TaskKey
 from sparkfusion.plan.wire import decode, encode, file_scan_conf, walk
-from sparkfusion.transport.guard import Guard, Limits
-from sparkfusion.transport.message import ProtocolError
 from sparkfusion.worker.copy import CopyOrder
+from sparkfusion.worker.server.guard import Guard, Limits
 from sparkfusion.worker.session import SPARK_FUNCTIONS, Surroundings, task_context
 from sparkfusion.worker.task import TaskInput, TaskOrder
 from tests.transport.conftest import StartWorker

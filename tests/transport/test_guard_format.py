@@ -14,13 +14,12 @@ from datafusion import SessionConfig, SessionContext, udaf, udf, udwf
 from datafusion.plan import ExecutionPlan
 from datafusion.user_defined import Accumulator, WindowEvaluator
 
-from sparkfusion.errors import UserError
+from sparkfusion.errors import ProtocolError, UserError
 from sparkfusion.ids import TaskKey
 from sparkfusion.plan.wire.fields import raw_fields
 from sparkfusion.plan.wire.format import EXPR, FORMAT, MANY, PLAN, VALUES
 from sparkfusion.plan.wire.wire_pb2 import PlanNode
-from sparkfusion.transport.guard import Guard
-from sparkfusion.transport.message import ProtocolError
+from sparkfusion.worker.server.guard import Guard
 from tests.transport.plans import order_of_plan
 
 KEY = TaskKey("q", 1, 0)

@@ -18,8 +18,8 @@ from sparkfusion.transport import in_process
 from sparkfusion.transport.base import Access
 from sparkfusion.transport.flight.task_channel import CallChannel
 from sparkfusion.transport.in_process import start_worker, stop_worker
-from sparkfusion.transport.options import HostOptions
 from sparkfusion.transport.schemes import connect
+from sparkfusion.worker.server.options import HostOptions
 from tests.worker_processes import IDLE
 
 

@@ -16,16 +16,16 @@ import sparkfusion
 from sparkfusion.errors import ExternalError, UserError
 from sparkfusion.ids import TaskKey
 from sparkfusion.runner.members import Member, Members
-from sparkfusion.transport import host as host_module
 from sparkfusion.transport import schemes
-from sparkfusion.transport.base import Access, WorkerInfo
+from sparkfusion.transport.base import Access
 from sparkfusion.transport.in_process import InProcess, InProcessChannel, start_worker, stop_worker
 from sparkfusion.transport.membership import Cluster, RoutedTask, cluster_of
-from sparkfusion.transport.options import HostOptions
-from sparkfusion.transport.rewrites import NamedRewrite, RewriteContext
 from sparkfusion.transport.schemes import connect
-from sparkfusion.transport.version import difference, this_version
 from sparkfusion.worker.cancel import CancelToken
+from sparkfusion.worker.server import host as host_module
+from sparkfusion.worker.server.options import HostOptions
+from sparkfusion.worker.server.rewrites import NamedRewrite, RewriteContext
+from sparkfusion.worker.server.version import WorkerInfo, difference, this_version
 
 EAGER = {"sparkfusion.bytes_per_partition": 1}
 COUNT = "select k, count(*) as n from t group by k order by k"

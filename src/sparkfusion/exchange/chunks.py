@@ -14,8 +14,7 @@ from pathlib import Path
 
 from sparkfusion.errors import ExternalError
 from sparkfusion.exchange.manifest import FrameFile
-from sparkfusion.ids import ExchangeId
-from sparkfusion.plan.sources import SourceFile
+from sparkfusion.ids import ExchangeId, SourceFile
 
 CHUNK_BYTES = 4 * 1024 * 1024
 _MAGIC = b"SFch"

@@ -25,8 +25,7 @@ from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionEr
 from sparkfusion.exchange.manifest import FrameFile
 from sparkfusion.exchange.owned import PREFIX
 from sparkfusion.exchange.urls import bare, forget_file_systems, join, naming, open_url, shown
-from sparkfusion.ids import QueryId
-from sparkfusion.plan.sources import SourceFile
+from sparkfusion.ids import QueryId, SourceFile
 
 OWNER = "owner"
 LEFTOVER_AGE = timedelta(days=7)

@@ -12,8 +12,7 @@ from sparkfusion.feed.declare import FeedDeclaration
 from sparkfusion.feed.dispatch import Answer, Dispatcher, FeedStats
 from sparkfusion.feed.lanes import start_thread
 from sparkfusion.feed.provider import FeedContext
-from sparkfusion.ids import QueryId
-from sparkfusion.plan.feeds import FeedId
+from sparkfusion.ids import FeedId, QueryId
 
 _FIRST_PATIENCE_SECONDS = 0.1
 _PATIENCE_SECONDS = 1.0

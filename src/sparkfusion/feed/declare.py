@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from sparkfusion.feed.feed import WorkUnitFeed
 from sparkfusion.feed.provider import Reader, ScanRequest
-from sparkfusion.plan.feeds import FeedId
+from sparkfusion.ids import FeedId
 
 
 @dataclass(frozen=True)

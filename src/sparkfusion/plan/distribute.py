@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from sparkfusion.ids import FeedId, TableId
 from sparkfusion.plan.build_sides import choose_build_sides
 from sparkfusion.plan.cut import cut
-from sparkfusion.plan.feeds import FeedId, feed_of
+from sparkfusion.plan.feeds import feed_of
 from sparkfusion.plan.gate import check_physical
 from sparkfusion.plan.rules import apply_rules
 from sparkfusion.plan.schema import SchemaProbe
 from sparkfusion.plan.stage import StageGraph
-from sparkfusion.plan.tables import TableId, parts_of
+from sparkfusion.plan.tables import parts_of
 from sparkfusion.plan.wire import PlanNode, walk
 
 ISOLATION_OPTIONS: dict[str, str] = {

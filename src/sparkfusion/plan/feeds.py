@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from sparkfusion.errors import InternalError
+from sparkfusion.ids import FeedId
 from sparkfusion.plan.sources import columns_read, object_path
 from sparkfusion.plan.wire import PlanNode, children, decode, encode, file_scan_conf, kind, walk
 from sparkfusion.plan.wire import wire_pb2 as pb
 
-FeedId = int
 """Which scan of a fed table in a query: each is fed on its own."""
 
 _PREFIX = "sparkfusion-feed/"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sparkfusion.errors import InternalError
-from sparkfusion.ids import ExchangeId
-from sparkfusion.plan.feeds import FeedId, feeds_read
+from sparkfusion.ids import ExchangeId, FeedId
+from sparkfusion.plan.feeds import feeds_read
 from sparkfusion.plan.joins import collects_left
 from sparkfusion.plan.sources import exchange_of, groups_read
 from sparkfusion.plan.stage import Stage

@@ -9,23 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
-from sparkfusion.ids import ExchangeId
+from sparkfusion.ids import ExchangeId, SourceFile
 from sparkfusion.plan.wire import PlanNode, decode, encode, kind, walk
 from sparkfusion.plan.wire import wire_pb2 as pb
 from sparkfusion.plan.wire.build import arrow_scan
 
 _PREFIX = "sparkfusion-exchange/"
 _PLACEHOLDER = re.compile(rf"{_PREFIX}(\d+)/(\d+)")
-
-
-@dataclass(frozen=True)
-class SourceFile:
-    """A file as a scan needs it: an absolute path and its size."""
-
-    path: str
-    size: int
 
 
 Binding = Callable[[ExchangeId, int], Iterable[SourceFile]]

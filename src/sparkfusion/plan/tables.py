@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sparkfusion.errors import UserError
-from sparkfusion.plan.sources import SourceFile, object_path
+from sparkfusion.ids import SourceFile, TableId
+from sparkfusion.plan.sources import object_path
 from sparkfusion.plan.wire import PlanNode, decode, encode, kind, walk
 from sparkfusion.plan.wire import wire_pb2 as pb
 
-TableId = int
 _PREFIX = "sparkfusion-table/"
 _ANEW = "register the table again"
 

@@ -12,10 +12,9 @@ import pyarrow as pa
 from sparkfusion.config import Settings
 from sparkfusion.feed.declare import FeedDeclaration
 from sparkfusion.feed.dispatch import FeedStats
-from sparkfusion.ids import QueryId
+from sparkfusion.ids import QueryId, TableId
 from sparkfusion.observe.events import Subscriber
 from sparkfusion.plan.stage import StageGraph
-from sparkfusion.plan.tables import TableId
 from sparkfusion.worker.copy import CopyOrder
 from sparkfusion.worker.session import PrepareContext
 from sparkfusion.worker.task import TaskReport

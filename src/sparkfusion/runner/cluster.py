@@ -17,10 +17,10 @@ from sparkfusion.runner.functions import TravellingFunctions
 from sparkfusion.runner.members import Member, at_once
 from sparkfusion.runner.without_spark import WithoutSpark
 from sparkfusion.runner.worker_job import WorkerJob, begun
-from sparkfusion.transport.base import WorkerChannel, WorkerInfo
+from sparkfusion.transport.base import WorkerChannel
 from sparkfusion.transport.membership import Cluster
 from sparkfusion.transport.schemes import connect
-from sparkfusion.transport.version import difference
+from sparkfusion.worker.server.version import WorkerInfo, difference
 
 _MOST_DIRECTORIES = 16  # of which is remembered whether workers reach them
 _log = logging.getLogger("sparkfusion")

@@ -10,8 +10,9 @@ from sparkfusion.errors import SparkfusionError
 from sparkfusion.feed.book import FeedBook
 from sparkfusion.feed.declare import FeedDeclaration
 from sparkfusion.feed.dispatch import FeedStats
+from sparkfusion.ids import FeedId
 from sparkfusion.observe.events import FeedProgress
-from sparkfusion.plan.feeds import FeedId, feeds_read
+from sparkfusion.plan.feeds import feeds_read
 from sparkfusion.plan.wire import decode
 from sparkfusion.runner.base import QueryJob
 from sparkfusion.worker.units import FeedInput

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import cloudpickle
 
 from sparkfusion.errors import UserError, first_words
-from sparkfusion.plan.feeds import FeedId
+from sparkfusion.ids import FeedId
 from sparkfusion.runner.base import QueryJob
 
 

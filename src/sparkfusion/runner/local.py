@@ -7,22 +7,23 @@ import weakref
 from pathlib import Path
 
 from sparkfusion.config import Settings, available_cores
+from sparkfusion.errors import LostInputError
 from sparkfusion.runner.base import QueryJob, RunningJob
 from sparkfusion.runner.functions import TravellingFunctions
 from sparkfusion.runner.job import task_memory
 from sparkfusion.runner.members import Member
 from sparkfusion.runner.without_spark import WithoutSpark
 from sparkfusion.runner.worker_job import WorkerJob, begun
-from sparkfusion.transport.base import FrameReader, LostInputError
-from sparkfusion.transport.guard import OPEN
-from sparkfusion.transport.host import WorkerHost
 from sparkfusion.transport.in_process import InProcessChannel
-from sparkfusion.transport.options import HostOptions
 from sparkfusion.transport.process.children import Children
 from sparkfusion.transport.process.supervised import GRACE_SECONDS
-from sparkfusion.transport.rewrites import NamedRewrite, installed_rewrites
 from sparkfusion.worker.functions import OwnFunctions
 from sparkfusion.worker.limits import spill_directory
+from sparkfusion.worker.server.fetch import FrameReader
+from sparkfusion.worker.server.guard import OPEN
+from sparkfusion.worker.server.host import WorkerHost
+from sparkfusion.worker.server.options import HostOptions
+from sparkfusion.worker.server.rewrites import NamedRewrite, installed_rewrites
 
 
 class LocalRunner(WithoutSpark):

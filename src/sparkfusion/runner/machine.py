@@ -15,9 +15,8 @@ from typing import Literal
 
 from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionError, TaskCrashError, WorkerLostError
 from sparkfusion.exchange.manifest import Manifest, bytes_per_partition
-from sparkfusion.ids import ExchangeId, QueryId, StageId, TaskKey
+from sparkfusion.ids import ExchangeId, QueryId, SourceFile, StageId, TaskKey
 from sparkfusion.plan.isolate import Partitions
-from sparkfusion.plan.sources import SourceFile
 from sparkfusion.plan.stage import ExchangeKind, Stage, StageGraph
 from sparkfusion.runner.adapt import merge_small_partitions, one_task_per_partition
 

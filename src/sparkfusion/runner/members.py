@@ -8,11 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
-from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionError
+from sparkfusion.errors import ExternalError, LostInputError, QueryCancelledError, SparkfusionError
 from sparkfusion.ids import TaskKey
-from sparkfusion.transport.base import FrameReader, Lease, LostInputError, WorkerChannel, WorkerInfo
+from sparkfusion.transport.base import Lease, WorkerChannel
 from sparkfusion.transport.membership import RoutedTask, Routing
 from sparkfusion.worker.cancel import CancelToken
+from sparkfusion.worker.server.fetch import FrameReader
+from sparkfusion.worker.server.version import WorkerInfo
 
 _TURN_SECONDS = 0.2
 _ASKED_AT_ONCE = 32

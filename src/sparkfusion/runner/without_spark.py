@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from sparkfusion.errors import UserError
-from sparkfusion.plan.tables import TableId
+from sparkfusion.ids import TableId
 from sparkfusion.runner.base import HostTable, QueryJob
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from sparkfusion.errors import (
     ExternalError,
+    LostInputError,
     QueryCancelledError,
     SparkfusionError,
     WorkerLostError,
@@ -29,12 +30,11 @@ from sparkfusion.runner.machine import HEAD
 from sparkfusion.runner.members import Member, Members, NoWorkerError, at_once
 from sparkfusion.runner.passed import AttemptRows, OtherRowsError, PassedRows
 from sparkfusion.runner.pool import TaskPool
-from sparkfusion.transport.base import LostInputError
-from sparkfusion.transport.inputs import InputFetcher
 from sparkfusion.transport.membership import Cluster, RoutedTask
-from sparkfusion.transport.places import made_by, place_of, split_place
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds
+from sparkfusion.worker.server.fetch import InputFetcher
+from sparkfusion.worker.server.places import made_by, place_of, split_place
 from sparkfusion.worker.task import Fetched, TaskOrder, TaskReport
 
 _STALL_SECONDS = 3.0  # of frames that do not come, although the worker does not count as lost yet

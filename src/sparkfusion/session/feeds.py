@@ -14,7 +14,8 @@ from datafusion import SessionContext
 from sparkfusion.errors import UserError, clean_message
 from sparkfusion.feed.declare import FeedDeclaration
 from sparkfusion.feed.feed import WorkUnitFeed
-from sparkfusion.plan.feeds import FedTable, FeedId, FeedScan, mark_feeds
+from sparkfusion.ids import FeedId
+from sparkfusion.plan.feeds import FedTable, FeedScan, mark_feeds
 from sparkfusion.plan.wire import PlanNode, encode, file_scan_conf, walk
 from sparkfusion.plan.wire import decode as decode_plan
 from sparkfusion.session.feed_options import FeedOptions

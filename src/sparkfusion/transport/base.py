@@ -8,16 +8,16 @@ Everything that passes is data, in every transport: a task is decoded from bytes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import pyarrow as pa
-
-from sparkfusion.errors import ExternalError, SparkfusionError
-from sparkfusion.ids import QueryId, StageId, TaskKey
+from sparkfusion.errors import LostInputError, SparkfusionError
+from sparkfusion.ids import QueryId, TaskKey
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds
+from sparkfusion.worker.server.fetch import FrameReader, Piece
+from sparkfusion.worker.server.version import WorkerInfo, WorkerStatus
 from sparkfusion.worker.task import TaskOrder, TaskReport
 
 __all__ = [  # what whoever writes a transport needs
@@ -36,52 +36,6 @@ __all__ = [  # what whoever writes a transport needs
     "WorkerStatus",
 ]
 
-Piece = tuple[int, pa.Buffer]
-"""Some bytes of the file at that place of a list."""
-
-
-@dataclass(frozen=True)
-class WorkerInfo:
-    """What a worker says of itself.
-
-    Attributes:
-        version: of sparkfusion. `datafusion` and `python` (major.minor) have to be the coordinator's too.
-        slots: how many tasks it runs at once, of all queries together.
-        trusts_python: whether it unpickles functions of the user's.
-    """
-
-    version: str
-    datafusion: str
-    python: str
-    slots: int
-    host: str
-    trusts_python: bool
-
-
-@dataclass(frozen=True)
-class WorkerStatus:
-    """What a worker holds at this moment; after the last query everything is 0."""
-
-    running: int
-    queries: int
-    files: int
-    bytes: int
-
-
-class LostInputError(ExternalError):
-    """Frames of finished tasks could not be read where they should be. The coordinator has them made again."""
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        lost: Sequence[tuple[StageId, int, int]] = (),
-        where: TaskKey | None = None,
-        hint: str | None = None,
-    ) -> None:
-        super().__init__(message, where=where, hint=hint)
-        self.lost = tuple(lost)
-
 
 class Lease(Protocol):
     """A query that a worker holds, for as long as it hears from the coordinator. Any thread may call anything."""
@@ -93,22 +47,6 @@ class Lease(Protocol):
     def others(self) -> int:
         """How many tasks of other queries run and wait on the worker, as it said last."""
         ...
-
-
-class FrameReader(Protocol):
-    """The part of a worker that other workers use."""
-
-    def read(
-        self, query: QueryId, secret: str, names: Sequence[str], cancel: CancelToken, patience: float
-    ) -> Iterator[Piece]:
-        """The bytes of files that tasks of the query reported, file after file, in pieces.
-
-        Bounded: a slow caller stops the worker. Repeatable. Raises `LostInputError` if a file is not there, or nothing
-        came for `patience` seconds; then nothing is known of the files that were not complete.
-        """
-        ...
-
-    def close(self) -> None: ...
 
 
 class WorkerChannel(FrameReader, Protocol):

@@ -9,15 +9,14 @@ from types import MappingProxyType
 from typing import Any
 
 from sparkfusion import errors
-from sparkfusion.errors import SparkfusionError
+from sparkfusion.errors import LostInputError, ProtocolError, SparkfusionError
 from sparkfusion.exchange.manifest import FrameFile, Manifest
 from sparkfusion.feed.dispatch import FeedError
 from sparkfusion.feed.rejected import Rejected, RejectedLine
-from sparkfusion.ids import TaskKey
-from sparkfusion.plan.sources import SourceFile
-from sparkfusion.transport.base import LostInputError, WorkerInfo, WorkerStatus
-from sparkfusion.transport.message import Fields, ProtocolError, pack, unpack
+from sparkfusion.ids import SourceFile, TaskKey
+from sparkfusion.transport.message import Fields, pack, unpack
 from sparkfusion.worker.copy import CopyOrder
+from sparkfusion.worker.server.version import WorkerInfo, WorkerStatus
 from sparkfusion.worker.task import Fetched, OperatorMetrics, TaskInput, TaskOrder, TaskReport
 from sparkfusion.worker.units import FeedInput
 

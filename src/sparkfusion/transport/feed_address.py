@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from sparkfusion.ids import QueryId
-from sparkfusion.plan.feeds import FeedId
+from sparkfusion.ids import FeedId, QueryId
 from sparkfusion.worker.carry_out import TaskEnds
 
 

@@ -8,14 +8,16 @@ import pyarrow as pa
 
 from sparkfusion.errors import ExternalError, SparkfusionError, UserError
 from sparkfusion.ids import QueryId, TaskKey
-from sparkfusion.transport.base import Access, Lease, Piece, WorkerInfo, WorkerStatus
+from sparkfusion.transport.base import Access, Lease
 from sparkfusion.transport.codec import order_of, pack_order
-from sparkfusion.transport.host import WorkerHost
 from sparkfusion.transport.message import unpack
-from sparkfusion.transport.options import HostOptions
-from sparkfusion.transport.rewrites import NamedRewrite
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds
+from sparkfusion.worker.server.fetch import Piece
+from sparkfusion.worker.server.host import WorkerHost
+from sparkfusion.worker.server.options import HostOptions
+from sparkfusion.worker.server.rewrites import NamedRewrite
+from sparkfusion.worker.server.version import WorkerInfo, WorkerStatus
 from sparkfusion.worker.task import TaskOrder, TaskReport
 
 SCHEME = "in-process"

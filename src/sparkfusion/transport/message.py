@@ -7,15 +7,11 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from sparkfusion.errors import UserError
+from sparkfusion.errors import ProtocolError
 
 _LENGTH = struct.Struct("<I")
 _MOST_BLOBS = 16
 V = TypeVar("V")
-
-
-class ProtocolError(UserError):
-    """Bytes that are no message of ours, or one that says something it may not say."""
 
 
 def pack(kind: str, fields: Mapping[str, Any] | None = None, *blobs: bytes | memoryview) -> bytes:

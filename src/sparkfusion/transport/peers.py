@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 
 from sparkfusion.errors import UserError
-from sparkfusion.transport.base import Access, FrameReader
+from sparkfusion.transport.base import Access
 from sparkfusion.transport.schemes import connect
+from sparkfusion.worker.server.fetch import FrameReader
 
 _MOST = 1000
 

@@ -9,10 +9,10 @@ from contextlib import suppress
 
 import pyarrow as pa
 
-from sparkfusion.errors import SparkfusionError
+from sparkfusion.errors import ProtocolError, SparkfusionError
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.frames import compact, frames_of, write_options
-from sparkfusion.transport.message import ProtocolError, pack
+from sparkfusion.transport.message import pack
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds
 from sparkfusion.worker.task import TaskOrder

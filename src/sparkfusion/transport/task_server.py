@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from sparkfusion.errors import ProtocolError
 from sparkfusion.exchange.delivery import FrameBuffer
 from sparkfusion.exchange.frames import batch_of
 from sparkfusion.feed.feed import UnitSource
 from sparkfusion.transport.codec import error_of, report_of
-from sparkfusion.transport.message import Fields, ProtocolError, pack, unpack
+from sparkfusion.transport.message import Fields, pack, unpack
 from sparkfusion.worker.carry_out import TaskEnds
 from sparkfusion.worker.task import TaskReport
 

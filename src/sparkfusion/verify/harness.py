@@ -23,12 +23,12 @@ from datafusion import SessionContext, SQLOptions
 from sparkfusion.errors import SparkfusionError, VerificationError, classify
 from sparkfusion.plan.stage import Distribution
 from sparkfusion.verify.evidence import Evidence
+from sparkfusion.verify.interrupt import interruptible
 from sparkfusion.verify.judge import Judge, Verdict
 from sparkfusion.verify.options import CompareOptions
 from sparkfusion.verify.reproducer import write_reproducer
 from sparkfusion.verify.result import Leg, LegName, Outcome, VerifyResult
 from sparkfusion.verify.subject import VerifiableFrame, VerifiableSession, context_of, datafusion_settings_of
-from sparkfusion.worker.interrupt import interruptible
 
 _READ_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 _HAS_EFFECT = re.compile(r"(?:DDL|DML|Statement) not supported: (.+)")

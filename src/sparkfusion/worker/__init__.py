@@ -1,4 +1,4 @@
-"""One task, anywhere: a TaskSpec goes in, a TaskReport comes out. The same function on every runner.
+"""One task, anywhere: a TaskOrder goes in, a TaskReport comes out. The same function on every runner.
 
 `runner` decides where it runs; rows leave through a sink of `exchange`.
 """

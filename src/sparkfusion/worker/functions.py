@@ -10,7 +10,7 @@ from typing import Any
 from sparkfusion.errors import UserError
 from sparkfusion.feed.feed import UnitSource
 from sparkfusion.feed.provider import Reader
-from sparkfusion.plan.feeds import FeedId
+from sparkfusion.ids import FeedId
 from sparkfusion.worker.session import PrepareContext
 from sparkfusion.worker.task import TaskOrder
 from sparkfusion.worker.units import FeedEnd

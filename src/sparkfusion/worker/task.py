@@ -8,8 +8,7 @@ from typing import Literal
 
 from sparkfusion.exchange.manifest import Manifest
 from sparkfusion.feed.rejected import Rejected
-from sparkfusion.ids import ExchangeId, TaskKey
-from sparkfusion.plan.sources import SourceFile
+from sparkfusion.ids import ExchangeId, SourceFile, TaskKey
 from sparkfusion.worker.copy import CopyOrder
 from sparkfusion.worker.units import FeedInput
 

@@ -15,7 +15,8 @@ from sparkfusion.exchange.urls import file_size, is_url, plain_path, split_objec
 from sparkfusion.feed.feed import UnitSource
 from sparkfusion.feed.provider import Reader
 from sparkfusion.feed.units import FileUnit, WorkUnit, check_path, check_span
-from sparkfusion.plan.feeds import FeedId, UnitFile
+from sparkfusion.ids import FeedId
+from sparkfusion.plan.feeds import UnitFile
 from sparkfusion.plan.sources import object_path
 from sparkfusion.worker.blame import name_table
 from sparkfusion.worker.cancel import CancelToken

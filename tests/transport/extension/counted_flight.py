@@ -11,18 +11,11 @@ from pathlib import Path
 
 from sparkfusion.errors import SparkfusionError
 from sparkfusion.ids import QueryId, TaskKey
-from sparkfusion.transport.base import (
-    Access,
-    Lease,
-    Piece,
-    TaskEnds,
-    TaskOrder,
-    WorkerChannel,
-    WorkerInfo,
-    WorkerStatus,
-)
+from sparkfusion.transport.base import Access, Lease, TaskEnds, TaskOrder, WorkerChannel
 from sparkfusion.transport.flight import Flight
 from sparkfusion.worker.cancel import CancelToken
+from sparkfusion.worker.server.fetch import Piece
+from sparkfusion.worker.server.version import WorkerInfo, WorkerStatus
 from sparkfusion.worker.task import TaskReport
 
 CALLS = Path(__file__).with_name("calls")

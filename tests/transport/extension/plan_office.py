@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from sparkfusion.errors import UserError
-from sparkfusion.transport.rewrites import RewriteContext
+from sparkfusion.worker.server.rewrites import RewriteContext
 
 
 def swap(plan: bytes, context: RewriteContext) -> bytes:

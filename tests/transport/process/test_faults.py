@@ -29,11 +29,11 @@ from sparkfusion import (
     WorkUnitFeedProvider,
 )
 from sparkfusion.observe.events import Event, TaskFailed
-from sparkfusion.transport.guard import Guard
 from sparkfusion.transport.in_process import start_worker as start_in_process
 from sparkfusion.transport.in_process import stop_worker
-from sparkfusion.transport.options import HostOptions
 from sparkfusion.transport.process import supervised
+from sparkfusion.worker.server.guard import Guard
+from sparkfusion.worker.server.options import HostOptions
 from tests.behaviour.probes import Counter, Gate
 from tests.leaks import TASK_PROCESS
 from tests.transport.conftest import StartWorker

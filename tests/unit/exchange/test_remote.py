@@ -22,7 +22,7 @@ from sparkfusion.exchange import remote
 from sparkfusion.exchange.manifest import FrameFile
 from sparkfusion.exchange.remote import LEFTOVER_AGE, RemoteHome, download, exists, read_bytes, upload, write_bytes
 from sparkfusion.exchange.urls import bare, is_url, join, open_url, plain_path, shown
-from sparkfusion.plan.sources import SourceFile
+from sparkfusion.ids import SourceFile
 from tests.suites.fake_s3 import KEY, SECRET, FakeS3, fake_s3
 
 QUERY = "0123456789ab"

@@ -11,8 +11,9 @@ from datafusion import SessionContext
 from datafusion.plan import ExecutionPlan
 
 from sparkfusion.errors import InternalError
+from sparkfusion.ids import SourceFile
 from sparkfusion.plan.isolate import restrict
-from sparkfusion.plan.sources import SourceFile, bind, exchange_of, exchange_source, exchanges_read
+from sparkfusion.plan.sources import bind, exchange_of, exchange_source, exchanges_read
 from sparkfusion.plan.void import void
 from sparkfusion.plan.wire import PlanNode, copy_of, decode, encode, partition_count
 from sparkfusion.plan.wire.build import coalesce, union

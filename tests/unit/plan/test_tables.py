@@ -10,9 +10,10 @@ import pytest
 from datafusion import SessionContext
 from datafusion.plan import ExecutionPlan
 
+from sparkfusion.ids import SourceFile
 from sparkfusion.plan.isolate import isolate
 from sparkfusion.plan.sizing import scan_bytes
-from sparkfusion.plan.sources import SourceFile, bind, exchange_source
+from sparkfusion.plan.sources import bind, exchange_source
 from sparkfusion.plan.stage import Stage
 from sparkfusion.plan.table_reads import TableRead, tables_read
 from sparkfusion.plan.tables import TableHint, bind_tables, mark_tables

@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from sparkfusion.worker.interrupt import interruptible
+from sparkfusion.verify.interrupt import interruptible
 
 ENDLESS = """
 import os, signal, threading
 from datafusion import SessionContext
-from sparkfusion.worker.interrupt import interruptible
+from sparkfusion.verify.interrupt import interruptible
 
 context = SessionContext()
 context.from_pydict({"v": list(range(20_000))}, "t")

@@ -95,9 +95,9 @@ def worker(
       sparkfusion worker --host 10.0.0.5 --port 7070 --tls-cert w.pem --tls-key w.key --token-file token
     """
     from sparkfusion.transport.flight.worker import Listen, RunningWorker
-    from sparkfusion.transport.guard import Guard
-    from sparkfusion.transport.options import HostOptions
     from sparkfusion.transport.process.children import Children
+    from sparkfusion.worker.server.guard import Guard
+    from sparkfusion.worker.server.options import HostOptions
 
     token, made = _token(token_file)
     guard = Guard(roots=tuple(_directory(root) for root in roots), trust_python=trust_python)

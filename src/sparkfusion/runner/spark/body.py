@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from sparkfusion.config import available_cores, fair_share
-from sparkfusion.errors import InternalError, SparkfusionError, classify
+from sparkfusion.errors import InternalError, LostInputError, SparkfusionError, classify
 from sparkfusion.exchange.chunks import Origin, chunks_of, failure_of
 from sparkfusion.exchange.remote import upload
 from sparkfusion.exchange.store import BorrowedStore
@@ -21,7 +21,6 @@ from sparkfusion.runner.spark.order import SparkAnswer, StageWiring, ToRows, ToU
 from sparkfusion.runner.spark.receive import receive
 from sparkfusion.runner.spark.rows import key as row_key
 from sparkfusion.runner.spark.workplace import Workplace, workplace
-from sparkfusion.transport.base import LostInputError
 from sparkfusion.transport.codec import pack_error
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds, TaskStores, carry_out

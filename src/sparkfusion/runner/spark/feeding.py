@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 from pyspark import SparkContext
 
 from sparkfusion.config import Settings
-from sparkfusion.errors import UserError
+from sparkfusion.errors import ProtocolError, UserError
 from sparkfusion.exchange.delivery import Delivery
 from sparkfusion.feed.book import FeedBook, TaskUnits
 from sparkfusion.ids import QueryId
 from sparkfusion.runner.spark.master import is_local
 from sparkfusion.transport.feed_address import FedTask, FeedAddress, ServedQuery
-from sparkfusion.transport.message import ProtocolError
 from sparkfusion.worker.carry_out import TaskEnds
 
 if TYPE_CHECKING:

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sparkfusion.errors import ExternalError
+from sparkfusion.errors import ExternalError, LostInputError
 from sparkfusion.exchange.chunks import ChunkSpool, Origin
 from sparkfusion.exchange.remote import download
-from sparkfusion.plan.sources import SourceFile
+from sparkfusion.ids import SourceFile
 from sparkfusion.runner.spark.order import RowInput, Source
-from sparkfusion.transport.base import LostInputError
 from sparkfusion.transport.codec import error_of
 from sparkfusion.transport.message import unpack
 from sparkfusion.worker.task import TaskInput

@@ -13,16 +13,13 @@ import pyarrow as pa
 from pyspark import SparkContext
 
 from sparkfusion.config import available_cores
-from sparkfusion.errors import InternalError, QueryCancelledError, SparkfusionError, classify
+from sparkfusion.errors import InternalError, LostInputError, QueryCancelledError, SparkfusionError, classify
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.sink import FileSink, Sink
 from sparkfusion.exchange.store import SHARED_MEMORY
 from sparkfusion.exchange.urls import is_url, plain_path
-from sparkfusion.ids import StageId, TaskKey
-from sparkfusion.plan.feeds import FeedId
+from sparkfusion.ids import FeedId, SourceFile, StageId, TableId, TaskKey
 from sparkfusion.plan.sizing import is_light
-from sparkfusion.plan.sources import SourceFile
-from sparkfusion.plan.tables import TableId
 from sparkfusion.runner.base import QueryJob
 from sparkfusion.runner.functions import TravellingFunctions
 from sparkfusion.runner.job import DrivenJob, task_memory
@@ -40,7 +37,6 @@ from sparkfusion.runner.spark.reach import check_reach
 from sparkfusion.runner.spark.rows import RowPlan
 from sparkfusion.runner.spark.stores import FileStore, ShuffleStore, TaskStore, UrlStore
 from sparkfusion.runner.spark.tables import SparkTables
-from sparkfusion.transport.base import LostInputError
 from sparkfusion.transport.feed_address import FeedAddress
 from sparkfusion.worker.copy import CopySink
 from sparkfusion.worker.session import Surroundings

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pyspark.accumulators import Accumulator
 
 from sparkfusion.errors import InternalError, SparkfusionError
-from sparkfusion.ids import ExchangeId, StageId, TaskKey
-from sparkfusion.plan.tables import TableId
+from sparkfusion.ids import ExchangeId, StageId, TableId, TaskKey
 from sparkfusion.transport.codec import (
     error_of,
     key_of,

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sparkfusion.config import Settings
 from sparkfusion.errors import SparkfusionError, UserError
 from sparkfusion.exchange.urls import is_url
-from sparkfusion.plan.tables import TableId
+from sparkfusion.ids import TableId
 from sparkfusion.runner.base import HostTable, QueryJob, RunningJob
 from sparkfusion.runner.spark.casts import for_spark
 from sparkfusion.runner.spark.choice import choose_store

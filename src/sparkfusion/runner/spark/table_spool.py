@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from sparkfusion.exchange.frames import FrameFileWriter, write_options
-from sparkfusion.plan.sources import SourceFile
-from sparkfusion.plan.tables import TableId, bind_tables
+from sparkfusion.ids import SourceFile, TableId
+from sparkfusion.plan.tables import bind_tables
 from sparkfusion.runner.spark.order import TableInput
 
 

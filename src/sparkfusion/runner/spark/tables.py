@@ -15,8 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructField
 
 from sparkfusion.errors import UserError
+from sparkfusion.ids import TableId
 from sparkfusion.plan.table_reads import TableRead, tables_read
-from sparkfusion.plan.tables import TableId
 from sparkfusion.plan.wire import decode
 from sparkfusion.runner.base import HostTable
 from sparkfusion.runner.spark.filters import spark_filter

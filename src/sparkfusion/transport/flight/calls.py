@@ -12,11 +12,11 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import flight
 
-from sparkfusion.errors import SparkfusionError, classify
+from sparkfusion.errors import ProtocolError, SparkfusionError, classify
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.transport.codec import pack_error
 from sparkfusion.transport.flight.protocol import SECRET_HEADER, TOKEN_HEADER, bearer
-from sparkfusion.transport.message import Fields, ProtocolError, unpack
+from sparkfusion.transport.message import Fields, unpack
 
 _log = logging.getLogger("sparkfusion")
 _DOOR = "door"

@@ -10,16 +10,9 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 from pyarrow import flight
 
-from sparkfusion.errors import QueryCancelledError, SparkfusionError, UserError
+from sparkfusion.errors import LostInputError, QueryCancelledError, SparkfusionError, UserError
 from sparkfusion.ids import QueryId, TaskKey
-from sparkfusion.transport.base import (
-    Access,
-    Lease,
-    LostInputError,
-    Piece,
-    WorkerInfo,
-    WorkerStatus,
-)
+from sparkfusion.transport.base import Access, Lease
 from sparkfusion.transport.codec import error_of, info_of, pack_key, pack_order, status_of
 from sparkfusion.transport.flight.blame import RefusedError, flight_error
 from sparkfusion.transport.flight.ending import end_call
@@ -33,11 +26,13 @@ from sparkfusion.transport.flight.protocol import (
     piece_of,
 )
 from sparkfusion.transport.flight.stall import Stall
-from sparkfusion.transport.guard import Limits
 from sparkfusion.transport.message import Fields, pack, unpack
 from sparkfusion.transport.task_server import TaskServer
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds
+from sparkfusion.worker.server.fetch import Piece
+from sparkfusion.worker.server.guard import Limits
+from sparkfusion.worker.server.version import WorkerInfo, WorkerStatus
 from sparkfusion.worker.task import TaskOrder, TaskReport
 
 _ASK_SECONDS = 3.0

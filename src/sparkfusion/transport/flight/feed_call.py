@@ -12,7 +12,7 @@ from pyarrow import flight
 
 from sparkfusion.config import MIB
 from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionError, first_words
-from sparkfusion.plan.feeds import FeedId
+from sparkfusion.ids import FeedId
 from sparkfusion.transport.codec import error_of
 from sparkfusion.transport.feed_address import FeedAddress
 from sparkfusion.transport.flight.ending import end_call

@@ -10,14 +10,14 @@ import secrets
 import threading
 
 from sparkfusion.config import MIB
-from sparkfusion.errors import QueryCancelledError, SparkfusionError
+from sparkfusion.errors import ProtocolError, QueryCancelledError, SparkfusionError
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.ids import QueryId
 from sparkfusion.transport.codec import pack_error
 from sparkfusion.transport.feed_address import FedTask, FeedAddress, ServedQuery
 from sparkfusion.transport.flight.calls import Call, CallServer, Exchange
 from sparkfusion.transport.flight.protocol import FEED, SMALL_MESSAGE
-from sparkfusion.transport.message import ProtocolError, pack
+from sparkfusion.transport.message import pack
 from sparkfusion.transport.task_server import TaskServer
 
 _MOST_BYTES = 256 * MIB

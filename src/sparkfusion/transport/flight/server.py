@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import flight
 
-from sparkfusion.errors import SparkfusionError, UserError
+from sparkfusion.errors import ProtocolError, SparkfusionError, UserError
 from sparkfusion.transport.codec import key_of, order_of, pack_error, pack_info, pack_report, pack_status
 from sparkfusion.transport.flight.calls import Call, CallServer, Exchange, answer
 from sparkfusion.transport.flight.protocol import FRAMES, LEASE, PIECE_BYTES, PIECES, SMALL_MESSAGE, TASK, piece_batch
 from sparkfusion.transport.flight.task_channel import CallChannel
-from sparkfusion.transport.host import WorkerHost
-from sparkfusion.transport.message import ProtocolError, pack, unpack
+from sparkfusion.transport.message import pack, unpack
+from sparkfusion.worker.server.host import WorkerHost
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from sparkfusion.errors import UserError, first_words
 from sparkfusion.exchange.owned import remove_orphans
 from sparkfusion.transport.base import Access
 from sparkfusion.transport.flight.server import FlightWorker, Tls
-from sparkfusion.transport.flight.sweep import Sweeper
-from sparkfusion.transport.host import WorkerHost
-from sparkfusion.transport.options import HostOptions
 from sparkfusion.transport.peers import PeerConnections
+from sparkfusion.worker.server.host import WorkerHost
+from sparkfusion.worker.server.options import HostOptions
+from sparkfusion.worker.server.sweep import Sweeper
 
 
 @dataclass(frozen=True)

@@ -2,48 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from sparkfusion.exchange.store import BorrowedStore
 from sparkfusion.transport.codec import order_of, pack_order
 from sparkfusion.transport.message import Fields, pack, unpack
-from sparkfusion.worker.carry_out import TaskStores
-from sparkfusion.worker.session import Surroundings
-from sparkfusion.worker.task import TaskOrder
-
-
-@dataclass(frozen=True)
-class Places:
-    """Directories of the worker's in which a child writes for one task.
-
-    Attributes:
-        frames_in_memory, frames: for frames, in memory-backed storage and on disk.
-        memory_bytes: how much of the first the task may take.
-        writes: for rows that are on their way to the user's files.
-        spills: of this task alone.
-    """
-
-    frames_in_memory: str
-    frames: str
-    memory_bytes: int
-    writes: str
-    spills: str
-
-    def stores(self) -> TaskStores:
-        frames = BorrowedStore(self.frames_in_memory, self.frames, self.memory_bytes)
-        return TaskStores(frames, BorrowedStore("", self.writes, 0))
-
-
-@dataclass(frozen=True)
-class ChildOrder:
-    """One task for a child. The order's inputs have local paths, and its plan is the one to run."""
-
-    order: TaskOrder
-    places: Places
-    trust_python: bool
-
-    def surroundings(self) -> Surroundings:
-        return Surroundings(self.order.memory_limit, self.places.spills, self.trust_python)
+from sparkfusion.worker.server.child import ChildOrder, Places
 
 
 def pack_child_order(order: ChildOrder) -> bytes:

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from sparkfusion.errors import ExternalError, UserError
+from sparkfusion.errors import ExternalError, LostInputError, UserError
 from sparkfusion.exchange.chunks import ChunkSpool, Origin, chunks_of, failure_of
 from sparkfusion.exchange.manifest import FrameFile
 from sparkfusion.runner.spark.inputs import take_rows
 from sparkfusion.runner.spark.order import RowInput, Source
-from sparkfusion.transport.base import LostInputError
 from sparkfusion.transport.codec import pack_error
 
 

@@ -8,17 +8,38 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
+from typing import Protocol
 
-from sparkfusion.errors import ExternalError
+import pyarrow as pa
+
+from sparkfusion.errors import ExternalError, LostInputError
 from sparkfusion.exchange.store import FrameStore
-from sparkfusion.ids import ExchangeId, QueryId, TaskKey
-from sparkfusion.plan.sources import SourceFile
-from sparkfusion.transport.base import FrameReader, LostInputError, Piece
-from sparkfusion.transport.places import made_by, split_place
+from sparkfusion.ids import ExchangeId, QueryId, SourceFile, TaskKey
 from sparkfusion.worker.cancel import CancelToken
+from sparkfusion.worker.server.places import made_by, split_place
 from sparkfusion.worker.task import Fetched, TaskInput
 
+Piece = tuple[int, pa.Buffer]
+"""Some bytes of the file at that place of a list."""
 FindHere = Callable[[str], Path | None]
+
+
+class FrameReader(Protocol):
+    """The part of a worker that other workers use."""
+
+    def read(
+        self, query: QueryId, secret: str, names: Sequence[str], cancel: CancelToken, patience: float
+    ) -> Iterator[Piece]:
+        """The bytes of files that tasks of the query reported, file after file, in pieces.
+
+        Bounded: a slow caller stops the worker. Repeatable. Raises `LostInputError` if a file is not there, or nothing
+        came for `patience` seconds; then nothing is known of the files that were not complete.
+        """
+        ...
+
+    def close(self) -> None: ...
+
+
 Peers = Callable[[str], FrameReader]
 
 

@@ -16,13 +16,13 @@ from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.owned import OwnedDirectory
 from sparkfusion.exchange.store import SHARED_MEMORY, LocalStore, MemoryBudget
 from sparkfusion.ids import QueryId, TaskKey
-from sparkfusion.transport.inputs import InputFetcher, Peers
-from sparkfusion.transport.options import HostOptions
-from sparkfusion.transport.places import name_of
-from sparkfusion.transport.process.order import Places
-from sparkfusion.transport.slot import Slot
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskStores
+from sparkfusion.worker.server.child import Places
+from sparkfusion.worker.server.fetch import InputFetcher, Peers
+from sparkfusion.worker.server.options import HostOptions
+from sparkfusion.worker.server.places import name_of
+from sparkfusion.worker.server.slot import Slot
 from sparkfusion.worker.task import TaskOrder, TaskReport
 
 

@@ -14,22 +14,29 @@ from dataclasses import replace
 from pathlib import Path
 
 from sparkfusion.config import fair_share, machine_memory
-from sparkfusion.errors import ExternalError, QueryCancelledError, ResourceError, SparkfusionError, UserError, classify
+from sparkfusion.errors import (
+    ExternalError,
+    LostInputError,
+    QueryCancelledError,
+    ResourceError,
+    SparkfusionError,
+    UserError,
+    classify,
+)
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.owned import LOCK, PREFIX
 from sparkfusion.exchange.store import SHARED_MEMORY
 from sparkfusion.ids import QueryId, TaskKey
-from sparkfusion.transport.base import LostInputError, WorkerInfo, WorkerStatus
-from sparkfusion.transport.guard import TRUST, Guard, named_refusal
-from sparkfusion.transport.held import HeldQuery, QueryStores
-from sparkfusion.transport.inputs import Peers
-from sparkfusion.transport.options import HostOptions
-from sparkfusion.transport.process.order import ChildOrder
-from sparkfusion.transport.rewrites import NamedRewrite, RewriteContext, installed_rewrites, rewritten
-from sparkfusion.transport.slot import Slot, lending
-from sparkfusion.transport.version import this_version
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds, carry_out
+from sparkfusion.worker.server.child import ChildOrder
+from sparkfusion.worker.server.fetch import Peers
+from sparkfusion.worker.server.guard import TRUST, Guard, named_refusal
+from sparkfusion.worker.server.held import HeldQuery, QueryStores
+from sparkfusion.worker.server.options import HostOptions
+from sparkfusion.worker.server.rewrites import NamedRewrite, RewriteContext, installed_rewrites, rewritten
+from sparkfusion.worker.server.slot import Slot, lending
+from sparkfusion.worker.server.version import WorkerInfo, WorkerStatus, this_version
 from sparkfusion.worker.session import Surroundings
 from sparkfusion.worker.task import Fetched, TaskOrder, TaskReport
 

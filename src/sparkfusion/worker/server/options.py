@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sparkfusion.transport.guard import Guard
-from sparkfusion.transport.process.children import Children
 from sparkfusion.worker.functions import OwnFunctions
+from sparkfusion.worker.server.child import TaskProcesses
+from sparkfusion.worker.server.guard import Guard
 
 
 @dataclass(frozen=True)
@@ -33,4 +33,4 @@ class HostOptions:
     release_seconds: float = 5.0
     own: OwnFunctions = field(default_factory=OwnFunctions)
     counts_slots: bool = True
-    children: Children | None = None
+    children: TaskProcesses | None = None

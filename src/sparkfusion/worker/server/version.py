@@ -4,11 +4,39 @@ from __future__ import annotations
 
 import platform
 import sys
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from sparkfusion.config import available_cores
-from sparkfusion.transport.base import WorkerInfo
+
+
+@dataclass(frozen=True)
+class WorkerInfo:
+    """What a worker says of itself.
+
+    Attributes:
+        version: of sparkfusion. `datafusion` and `python` (major.minor) have to be the coordinator's too.
+        slots: how many tasks it runs at once, of all queries together.
+        trusts_python: whether it unpickles functions of the user's.
+    """
+
+    version: str
+    datafusion: str
+    python: str
+    slots: int
+    host: str
+    trusts_python: bool
+
+
+@dataclass(frozen=True)
+class WorkerStatus:
+    """What a worker holds at this moment; after the last query everything is 0."""
+
+    running: int
+    queries: int
+    files: int
+    bytes: int
 
 
 @cache

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from sparkfusion.errors import ProtocolError
 from sparkfusion.exchange.manifest import FrameFile
 from sparkfusion.ids import StageId, TaskKey
-from sparkfusion.transport.message import ProtocolError
 
 _NAME = re.compile(r"(\d{1,9})-(\d{1,9})-(\d{1,9})/[\w.-]{1,200}")
 

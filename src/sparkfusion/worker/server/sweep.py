@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from sparkfusion.transport.host import WorkerHost
+from sparkfusion.worker.server.host import WorkerHost
 
 _TURN_SECONDS = 0.25
 
