@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 
 from sparkfusion.cli.ending import CANCELLED, Ending
+from sparkfusion.cli.streams import open_closed_streams
 
 
 def main() -> int:
     """Entry point of the `sparkfusion` script; returns its exit code, with which the process then ends."""
     ending = Ending()
+    open_closed_streams()
     try:
         ending.status = _run(ending)
     except KeyboardInterrupt:

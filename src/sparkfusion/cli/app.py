@@ -12,8 +12,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import traceback
 from typing import Any
 
@@ -24,6 +22,7 @@ from sparkfusion.cli.commands.sql import sql
 from sparkfusion.cli.commands.verify import verify
 from sparkfusion.cli.commands.worker import worker
 from sparkfusion.cli.ending import CANCELLED, Ending
+from sparkfusion.cli.streams import discard_output
 from sparkfusion.errors import InternalError, QueryCancelledError, SparkfusionError, classify
 
 FAILED = 1
@@ -38,7 +37,7 @@ class Application(click.Group):
         except (click.exceptions.Exit, click.ClickException):
             raise
         except BrokenPipeError:
-            _discard_output()
+            discard_output()
             ctx.exit(0)
         except (Exception, KeyboardInterrupt) as error:
             cancelled = _is_cancellation(error) or (isinstance(ctx.obj, Ending) and ctx.obj.interrupted)
@@ -109,13 +108,3 @@ def _report(error: BaseException, text: str, *, debug: bool) -> None:
     if debug:
         traceback.print_exception(error)
     click.echo(f"sparkfusion: {text}", err=True)
-
-
-def _discard_output() -> None:
-    """The reader of our output has closed the pipe: keep the interpreter from complaining when it flushes stdout."""
-    try:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
-    except (OSError, ValueError):  # a stdout without a file descriptor has nothing to flush
-        return

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sparkfusion.cli.columns import csv_field, csv_lines, json_objects
+from sparkfusion.cli.grid import draw
 from sparkfusion.cli.values import Plain, plain, text
 from sparkfusion.errors import UserError
 
@@ -24,7 +25,6 @@ OutputFormat = Literal["table", "csv", "json", "jsonl"]
 OUTPUT_FORMATS: tuple[OutputFormat, ...] = get_args(OutputFormat)
 
 _READABLE = 30  # a longer value is folded rather than its column left out
-_WIDE = 1_000_000  # a table that goes to a file is never folded
 
 
 def write(
@@ -145,7 +145,7 @@ def _objects(names: list[str], batch: pa.RecordBatch, between: str) -> Iterator[
     return iter([between.join(["{}"] * batch.num_rows)] if batch.num_rows else [])
 
 
-class _PipeConsole(Console):
+class PipeConsole(Console):
     """A closed pipe is not an error here; rich would exit with 1."""
 
     def on_broken_pipe(self) -> None:
@@ -178,9 +178,13 @@ def _write_table(
         count += batch.num_rows
     if not names:
         return count
-    console = _PipeConsole(file=out, width=None if out.isatty() else _WIDE, highlight=False)
+    if not out.isatty():
+        out.writelines(draw(names, [_is_number(kind) for kind in schema.types], shown))
+        out.write(f"{_footer(count, len(shown))}\n")
+        return count
+    console = PipeConsole(file=out, highlight=False)
     fitting = columns_that_fit(names, shown, console.width)
-    table = Table(box=box.ROUNDED if out.isatty() else box.ASCII2)
+    table = Table(box=box.ROUNDED)
     for name, kind in list(zip(names, schema.types, strict=True))[:fitting]:
         table.add_column(Text(name), justify="right" if _is_number(kind) else "left", overflow="fold")
     for row in shown:

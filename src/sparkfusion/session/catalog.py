@@ -20,6 +20,7 @@ from sparkfusion.feed.provider import Reader, WorkUnitFeedProvider
 from sparkfusion.session.directory_tables import DirectoryTables, parse_external, registered
 from sparkfusion.session.feed_options import FeedArguments, resolve
 from sparkfusion.session.file_tables import FORMATS, arrange, read_files, register_files
+from sparkfusion.session.forked import check_not_forked
 from sparkfusion.session.frame import DataFrame
 from sparkfusion.session.host_tables import sized
 from sparkfusion.session.lossy import UNNAMED, lost_options
@@ -53,6 +54,7 @@ def _register(name: str) -> Callable[..., None]:
 
     @functools.wraps(original)
     def method(self: CatalogMethods, *args: Any, hive: bool = True, on_error: str = "fail", **kwargs: Any) -> None:
+        check_not_forked()
         skip = check_on_error(on_error, FORMATS.get(name))
         bound = signature.bind(self.context, *args, **kwargs)
         _, table, source, *_ = bound.arguments.values()
@@ -93,6 +95,7 @@ def _read(name: str) -> Callable[..., DataFrame]:
 
     @functools.wraps(original)
     def method(self: CatalogMethods, *args: Any, hive: bool = True, on_error: str = "fail", **kwargs: Any) -> DataFrame:
+        check_not_forked()
         skip = check_on_error(on_error, FORMATS.get(name))
         arguments = dict(signature.bind(self.context, *args, **kwargs).arguments)
         missing = _missing_path(arguments["path"]) if name.startswith("read_") else None
@@ -262,6 +265,7 @@ class CatalogMethods:
 
         If there are none, or what the text says can be said of the tables themselves only, it is read as it is.
         """
+        check_not_forked()
         settings, tables = self.config.ours, self._planner.memory_tables
         if makes_or_drops_tables(text):
             with tables.made_by(text), self._schema.as_they_are():

@@ -34,6 +34,7 @@ from sparkfusion.session.directory_tables import DirectoryTables
 from sparkfusion.session.encoding import encode_plan, leaf_bytes
 from sparkfusion.session.feeds import FeedTables
 from sparkfusion.session.file_places import TABLE_SCAN, FilePlaces
+from sparkfusion.session.forked import check_not_forked
 from sparkfusion.session.host_tables import HostTables
 from sparkfusion.session.lossy import LossyTables
 from sparkfusion.session.memory_rows import SHOW_SIZES, survey
@@ -88,6 +89,7 @@ class Planner:
         directory_tables: DirectoryTables,
         tasks_see_files: Callable[[], bool] = lambda: True,
     ) -> None:
+        check_not_forked()
         self._settings = settings
         self._prepare = prepare
         self.memory_tables = MemoryTables(schema)
@@ -118,6 +120,7 @@ class Planner:
             with_rows: in-memory tables stay in the plan, whatever their size: it may be run when the session is gone.
         """
         started = time.perf_counter()
+        check_not_forked()
         with self._lock:
             self.file_places.check(frame)
             attempt = _Attempt(self._settings.ours, self._settings.datafusion_options(), with_rows=with_rows)

@@ -52,6 +52,32 @@ def test_a_reader_that_stops_early_is_no_error(items: str, form: str) -> None:
         assert process.wait(60) == 0
 
 
+def test_verify_ends_with_its_verdict_if_nobody_reads_the_report(items: str) -> None:
+    process = subprocess.Popen(
+        [*SCRIPT, "verify", "-c", "select id, count(*) from items group by id", "-t", items],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with process:
+        process.stdout.close()
+        assert "warning: the report was not read to its end" in process.stderr.read()
+        assert process.wait(60) == 0
+
+
+@pytest.mark.parametrize("closed", ["0", "1", "2", "1 2"])
+def test_standard_streams_may_be_closed(closed: str) -> None:
+    """As cron and some daemons start programs."""
+    close = f"[os.close(int(each)) for each in {closed.split()!r}]"
+    closing = f"import os, sys; {close}; os.execv(sys.argv[1], sys.argv[1:])"
+    command = [sys.executable, "-c", closing, *SCRIPT, "sql", "-c", "select 1 as one", "--format", "csv"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout == ("" if "1" in closed else "one\n1\n")
+
+
 @pytest.mark.parametrize("delay", [0.0, 0.01, 1.0], ids=["at once", "while planning", "while running"])
 def test_ctrl_c_cancels_a_query(items: str, delay: float) -> None:
     endless = "select sum(a.id * b.id + c.id * d.id) from items a, items b, items c, items d"

@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -171,3 +172,30 @@ def test_a_failure_leaves_the_old_file(tmp_path: Path) -> None:
         fail_half_way()
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_table_of_many_rows_is_written_at_once(tmp_path: Path) -> None:
+    """rich takes 2 ms for a row of this width."""
+    batch = pa.record_batch({f"c{index}": pa.array(range(20_000)) for index in range(8)})
+    started = time.process_time()
+    with (tmp_path / "out").open("w") as out:
+        write(batch.schema, [batch], out, "table", max_rows=20_000)
+    assert time.process_time() - started < 10
+    assert (tmp_path / "out").read_text().count("\n") == 20_005
+
+
+def test_values_of_several_lines_and_wide_letters_keep_the_grid() -> None:
+    out = io.StringIO()
+    batch = pa.record_batch({"a": ["two\nlines", "日本", None], "n": [1, 20, 300]})
+    write(batch.schema, [batch], out, "table")
+    assert out.getvalue().splitlines() == [
+        "+-------+-----+",
+        "| a     |   n |",
+        "+-------+-----+",
+        "| two   |   1 |",
+        "| lines |     |",
+        "| 日本  |  20 |",
+        "| NULL  | 300 |",
+        "+-------+-----+",
+        "3 rows",
+    ]

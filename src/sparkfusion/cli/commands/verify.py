@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +15,9 @@ from rich.text import Text
 
 from sparkfusion.cli.legs import WatchedSession
 from sparkfusion.cli.options import open_session, read_statements, session_options, source_options
-from sparkfusion.cli.output import counted
+from sparkfusion.cli.output import PipeConsole, counted
 from sparkfusion.cli.progress_line import progress_line
+from sparkfusion.cli.streams import discard_output
 from sparkfusion.cli.tables import Table, hint_of
 
 if TYPE_CHECKING:
@@ -98,21 +100,33 @@ def verify(
     queries = _read_queries(text, file)
     settings = ((BYTES_PER_PARTITION, "1"), *settings)
     report = Report()
-    console = Console(highlight=False, soft_wrap=True)
+    console = PipeConsole(highlight=False, soft_wrap=True)
     for count in partitions:
         with open_session(target, tables, settings, count) as session:
             for result in _results(session, queries, count if len(partitions) > 1 else None, reproducers):
                 report.add(result)
                 if not as_json:
-                    _print_result(console, result)
-    if as_json:
-        click.echo(report.to_json_text())
-    else:
-        console.print(_summary(report))
+                    with _outliving_its_reader():
+                        _print_result(console, result)
+    with _outliving_its_reader():
+        if as_json:
+            click.echo(report.to_json_text())
+        else:
+            console.print(_summary(report))
     code, warning = _verdict(report, require_distributed)
     if warning is not None:
         click.secho(f"warning: {warning}", err=True, fg="red", bold=True)
     click.get_current_context().exit(code)
+
+
+@contextmanager
+def _outliving_its_reader() -> Iterator[None]:
+    """The exit code says what was verified, also if nobody reads the report to its end."""
+    try:
+        yield
+    except BrokenPipeError:
+        discard_output()
+        click.echo("warning: the report was not read to its end", err=True)
 
 
 def _read_queries(text: str | None, file: str | None) -> list[Query]:
