@@ -13,6 +13,7 @@ _NUMBERED = re.compile(r"\b[Tt]raps? \d+\b|\bD\d{1,2}\b(?![\w'\"])")
 _PAGE_OF_SOURCE = re.compile(r"\bdocs/([\w/-]+\.md)(?:#([\w-]+))?")
 _LINK = re.compile(r"\]\((?!https?://)([^)#]*)#([\w-]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+_MODULE = re.compile(r"`([\w/]+\.(?:py|proto))`")
 _TEST = re.compile(r"`(test_\w+)`")
 _SOURCES = [path for folder in ("src", "tests", "benchmarks") for path in sorted((ROOT / folder).rglob("*.py"))]
 _NAMES_TESTS = ("traps.md", "upstream-defects.md")
@@ -50,6 +51,13 @@ def test_links_to_sections_lead_somewhere(page: Path) -> None:
         if section not in anchors(page.parent / link if link else page)
     ]
     assert broken == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_modules_that_a_page_names_exist(page: Path) -> None:
+    named = set(_MODULE.findall(page.read_text()))
+    missing = {each for each in named if not (ROOT / each).exists() and not list((ROOT / "src").rglob(each))}
+    assert missing == set()
 
 
 @pytest.mark.parametrize("name", _NAMES_TESTS)
