@@ -7,6 +7,10 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 _NO_STORE = re.compile(r"(?:Internal error: )?No suitable object store found for (\S+)\. See `RuntimeEnv::\w+`\.?")
+_TAKEN = re.compile(
+    r"(?:Execution error: )?ValueError\(['\"](?P<said>The table .+? already exists)['\"]\)"
+    r"(?: in the Python function \w+ \(.*?\))?"
+)
 _QUALIFIED = re.compile(r'(?:"\?table\?"|\?table\?|"?sparkfusion_(?:copy|rows)\w*"?)\.')
 _OUR_TABLE = re.compile(r"'?\bsparkfusion_(?:copy_\w+|rows)\b'?|'?\?table\?'?")
 _SUGGESTION = re.compile(
@@ -31,8 +35,10 @@ def for_users(text: str) -> str:
     'No field named zz. Valid fields are a, b.'
     >>> for_users("No suitable object store found for s3://b/x. See `RuntimeEnv::register_object_store`.")
     'no object store is registered for s3://b/x: session.register_object_store("s3://", …) adds one'
+    >>> for_users("Execution error: ValueError('The table t already exists') in the Python function f (x.py, line 1)")
+    'The table t already exists'
     """
-    text = _NO_STORE.sub(_no_store, text)
+    text = _TAKEN.sub(r"\g<said>", _NO_STORE.sub(_no_store, text))
     text = _OUR_TABLE.sub("the query", _QUALIFIED.sub("", text))
     return _SUGGESTION.sub(lambda found: found["before"] + (found["said"] if _is_plausible(found) else ""), text)
 

@@ -210,6 +210,7 @@ TAKING = {
 def test_a_name_that_is_taken_can_be_freed(session: Session, how: str) -> None:
     with pytest.raises(UserError, match="already exists") as caught:
         TAKING[how](session)
+    assert "Python function" not in caught.value.message, "DataFusion asks our catalog, which is no function of theirs"
     assert "session.deregister_table('t')" in (caught.value.hint or "")
     session.deregister_table("t")
     TAKING[how](session)

@@ -255,3 +255,16 @@ def test_what_cannot_be_skipped_is_refused(session: Session, tmp_path: Path) -> 
         session.read_csv(path, options=CsvReadOptions(newlines_in_values=True), on_error="skip")
     with pytest.raises(UserError, match="does not read compressed files"):
         session.read_csv(path, file_compression_type="gzip", on_error="skip")
+
+
+@pytest.mark.runners("local", reason="columns are guessed before anything runs")
+def test_one_text_among_numbers_of_json_is_the_line_that_is_left_out(session: Session, tmp_path: Path) -> None:
+    """DataFusion guesses a text, and its reader takes no number for one."""
+    rows = [{"n": number, "x": number + 0.5, "t": str(number)} for number in range(20)]
+    rows[7]["n"] = "unknown"
+    (tmp_path / "t.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    read = session.read_json(tmp_path / "t.json", on_error="skip").collect()
+    assert read.num_rows == 19
+    assert {field.name: field.type for field in read.schema} == {
+        "n": pa.int64(), "x": pa.float64(), "t": pa.string()
+    }  # fmt: skip

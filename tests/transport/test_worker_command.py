@@ -48,6 +48,7 @@ def test_it_makes_a_token_says_so_once_and_ends_cleanly(number: signal.Signals) 
         (["--tls-cert", "/nowhere", "--tls-key", "/nowhere"], "cannot read '/nowhere'"),
         (["--token-file", "/nowhere"], "cannot read the token"),
         (["--allow-root", "/nowhere"], "is not a directory"),
+        (["--store-dir", "/nowhere"], "give --store-dir a directory that exists and may be written"),
         (["--host", "256.256.256.256", "--insecure"], "cannot listen on 256.256.256.256:0: "),
         (["--tls-cert", "pyproject.toml", "--tls-key", "pyproject.toml"], "are not a certificate and its key"),
     ],

@@ -102,7 +102,7 @@ class LocalStore(FrameStore):
         if not os.access(self.base, os.W_OK):
             raise StoreFullError(
                 f"intermediate data cannot be written to {str(self.base)!r}: no such directory, or no permission",
-                hint="set sparkfusion.store_dir to a directory that exists and may be written",
+                hint="set sparkfusion.store_dir (a worker's --store-dir) to a directory that exists and may be written",
             )
 
     def close(self) -> None:

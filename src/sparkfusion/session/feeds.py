@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -63,6 +63,12 @@ class FeedTables:
         for key in list(self._templates):
             if key[0] == table:
                 self._templates.pop(key, None)
+
+    def refuse_writes(self, changed: Sequence[datafusion.DataFrame]) -> None:
+        """Refuse a statement that changes a feed. `changed`: the tables that it changes."""
+        for table in changed:
+            if found := self.read_by(table):
+                raise UserError(f"the table {', '.join(found)} is a feed, which cannot be written")
 
     def read_by(self, frame: datafusion.DataFrame) -> list[str]:
         """The names of fed tables that DataFusion's own plan of the frame reads."""

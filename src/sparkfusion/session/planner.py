@@ -145,9 +145,10 @@ class Planner:
         )
 
     def keep_here(self, reads: Sequence[datafusion.DataFrame], reason: str) -> Planned:
-        """The plan of a statement that runs in this process in any case; `reads` are the queries in it, first the one
-        whose rows it takes."""
+        """The plan of a statement that runs in this process in any case; `reads` are the queries in it: the one
+        whose rows it takes, then the table that it changes."""
         with self._lock:
+            self.feeds.refuse_writes(reads[1:])
             for query in reads:
                 self.file_places.check(query)
                 self._refuse_placeholders(query, reason)

@@ -131,6 +131,8 @@ def _parts(made: Any) -> Iterator[pa.RecordBatch]:
         yield made
     elif isinstance(made, pa.Table):
         yield from made.to_batches()
+    elif hasattr(made, "__arrow_c_stream__"):  # frames of pandas, Polars and others
+        yield from pa.RecordBatchReader.from_stream(made)
     elif inspect.iscoroutine(made):
         yield from _parts(asyncio.run(made))
     elif isinstance(made, AsyncIterable):

@@ -182,6 +182,7 @@ class _AsyncPages:
 READERS: dict[str, Callable[[WorkUnit, ReaderContext], Any]] = {
     "table": lambda unit, context: pa.Table.from_batches([batch_of(unit.payload)]),
     "reader": lambda unit, context: pa.RecordBatchReader.from_batches(SCHEMA, [batch_of(unit.payload)]),
+    "frame of pandas": lambda unit, context: batch_of(unit.payload).to_pandas(),
     "generator": _batches,
     "asynchronous generator": _async_batches,
     "asynchronous iterable": lambda unit, context: _AsyncPages(unit.payload),
@@ -280,3 +281,10 @@ def test_headers_reach_provider_and_reader(session: Session) -> None:
     )
     assert session.sql("select shown from f").to_pylist() == [{"shown": "f x ['shown']"}]
     assert provider.contexts[0].headers == {"token": "x"}
+
+
+@pytest.mark.runners("local", reason="nothing runs")
+def test_a_feed_cannot_be_written(session: Session) -> None:
+    feed_numbers(session, "f", [1])
+    with pytest.raises(UserError, match="the table f is a feed, which cannot be written"):
+        session.sql("insert into f select * from f")

@@ -100,6 +100,7 @@ def worker(
     from sparkfusion.worker.server.options import HostOptions
 
     token, made = _token(token_file)
+    _check_store(store_dir)
     guard = Guard(roots=tuple(_directory(root) for root in roots), trust_python=trust_python)
     slots = slots or available_cores()
     options = HostOptions(slots, store_dir, guard, children=Children(slots) if task_processes else None)
@@ -117,6 +118,14 @@ def worker(
     if not running.close():
         sys.stdout.flush()
         os._exit(0)  # a caller hangs in the middle of a call; everything of ours is gone
+
+
+def _check_store(directory: str) -> None:
+    if directory and not (Path(directory).is_dir() and os.access(directory, os.W_OK | os.X_OK)):
+        raise UserError(
+            f"intermediate data cannot be written to {directory!r}: no such directory, or no permission",
+            hint="give --store-dir a directory that exists and may be written",
+        )
 
 
 def _token(file: str | None) -> tuple[str, bool]:

@@ -38,6 +38,8 @@ def flight_error(error: BaseException, address: str) -> SparkfusionError:
         )
     if "Socket closed" in text:
         return ExternalError(
-            f"worker {address} closed the connection", hint="if it was started with TLS, the address is flight+tls://…"
+            f"worker {address} closed the connection",
+            hint="if it was started with TLS, the address is flight+tls://…; if it asks for a certificate (--tls-ca), "
+            "the address needs ?cert=…&key=…, signed by its authority",
         )
     return ExternalError(f"worker {address} does not answer: {text}")
