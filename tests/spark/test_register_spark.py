@@ -449,7 +449,7 @@ def test_datafusion_by_itself_does_not_find_it_empty(session: Session, spark: Sp
 
 def test_it_cannot_be_overwritten(session: Session, spark: SparkSession) -> None:
     session.register_spark("t", spark.range(3))
-    with pytest.raises(UserError, match="cannot run INSERT OVERWRITE t: t is a table of Spark's"):
+    with pytest.raises(UserError, match="cannot run INSERT OVERWRITE t: t is a Spark DataFrame"):
         session.sql("insert overwrite t values (1)")
 
 

@@ -207,5 +207,5 @@ def test_a_query_that_is_not_distributed_says_why_on_stderr(
     query = "select sum(id) filter (where part > 1) over (partition by part) as s from items"
     result = invoke("sql", "-c", f"{query}; {query}", "-t", items, "--format", "csv", *FORCED)
     assert result.exit_code == 0, result.output
-    assert result.stderr.count("runs on a single node, because it cannot be distributed: FILTER") == 1
+    assert result.stderr.count("runs on a single node because it cannot be distributed: FILTER") == 1
     assert len(result.stdout.splitlines()) == 2 * 1001

@@ -266,7 +266,7 @@ def test_a_home_that_cannot_be_removed_does_not_fail_the_query(
     with fake_s3() as server:
         home = RemoteHome(server.url("store"), QUERY)
     home.close()
-    assert "frames are left behind: cannot remove s3://bucket/store/sparkfusion-" in caplog.text
+    assert "intermediate data could not be removed: cannot remove s3://bucket/store/sparkfusion-" in caplog.text
     assert SECRET not in caplog.text
 
 
