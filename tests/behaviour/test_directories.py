@@ -109,7 +109,7 @@ def test_columns_that_are_given_have_nulls_too(session: Session, tmp_path: Path)
 
 
 @pytest.mark.runners("local", reason=SAID)
-def test_given_columns_without_null_partitions_keep_insert(session: Session, tmp_path: Path) -> None:
+def test_given_columns_without_copy_partitions_keep_insert(session: Session, tmp_path: Path) -> None:
     (tmp_path / "t" / "k=1").mkdir(parents=True)
     pq.write_table(pa.table({"v": [1]}), tmp_path / "t" / "k=1" / "0.parquet")
     session.register_parquet("t", tmp_path / "t", table_partition_cols=[("k", pa.int64())])

@@ -12,6 +12,7 @@ import pytest
 from datafusion.dataframe import DataFrameWriteOptions, ParquetWriterOptions
 
 from sparkfusion import DataFrame, Session, SparkfusionError, UserError
+from sparkfusion.session.write_modes import WriteMode
 from tests.behaviour.parts import TOTAL, assert_usable, names_of, record, rows_of
 
 
@@ -94,6 +95,14 @@ def test_a_partition_column_that_copy_cannot_name_is_refused(session: Session, t
     assert not (tmp_path / "out").exists()
 
 
+def test_partitioning_by_every_column_is_refused(frame: DataFrame, tmp_path: Path) -> None:
+    for suffix in (".parquet", ".csv", ".json"):
+        with pytest.raises(UserError, match="cannot partition by k, v: the files would have no column") as caught:
+            _write(frame, tmp_path / "out", suffix, partition_by=["k", "v"])
+        assert "another column" in (caught.value.hint or "")
+    assert not (tmp_path / "out").exists()
+
+
 def test_partition_column_that_does_not_exist(frame: DataFrame, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="nothing") as caught:
         frame.write_csv(tmp_path / "out", partition_by=["nothing"])
@@ -137,6 +146,19 @@ def test_options_of_datafusion(frame: DataFrame, tmp_path: Path) -> None:
 def test_no_rows(session: Session, tmp_path: Path) -> None:
     assert session.sql("select k, v from t where v < 0").write_parquet(tmp_path / "out.parquet") == 0
     assert pq.read_table(tmp_path / "out.parquet").column_names == ["k", "v"]
+
+
+@pytest.mark.parametrize("condition", ["v < 0", "false"], ids=["distributed", "single node"])
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_no_rows_in_a_directory(session: Session, tmp_path: Path, condition: str, mode: WriteMode) -> None:
+    nothing = session.sql(f"select k, v from t where {condition}")
+    for suffix in (".parquet", ".csv", ".json"):
+        assert _write(nothing, tmp_path / suffix[1:], suffix, mode=mode) == 0
+        assert [file.suffix for file in (tmp_path / suffix[1:]).iterdir()] == [suffix]
+    (file,) = (tmp_path / "parquet").iterdir()
+    assert pq.read_table(file).schema.names == ["k", "v"]
+    assert nothing.write_parquet(tmp_path / "by_k", partition_by="k", mode=mode) == 0
+    assert list((tmp_path / "by_k").iterdir()) == []
 
 
 def test_a_write_leaves_nothing_in_the_catalog(session: Session, frame: DataFrame, tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_copy_writes_null_into_the_directory_of_another_value(tmp_path: Path) ->
     copy = f"copy (select 1 as a, null::bigint as p union all select 2, 7) to '{tmp_path}/out/' stored as csv"
     SessionContext().sql(f"{copy} partitioned by (p)").collect()
     made = {path.name for path in (tmp_path / "out").iterdir()}
-    assert made == {"p=0", "p=7"}, gone("session/null_partitions.py")
+    assert made == {"p=0", "p=7"}, gone("session/copy_partitions.py")
 
 
 def test_aggregate_filters_drop_rows(tmp_path: Path) -> None:

@@ -28,13 +28,14 @@ from sparkfusion.session.catalog import CatalogMethods
 from sparkfusion.session.chains import check_chains
 from sparkfusion.session.changes import cannot_run_at_once, changes_nothing, count_of_none, refusals_explained
 from sparkfusion.session.config import DEFAULT_CATALOG, DEFAULT_SCHEMA, SessionSettings
+from sparkfusion.session.copy_partitions import check_column_left, name_nulls
 from sparkfusion.session.directory_tables import DirectoryTables
+from sparkfusion.session.empty_writes import FilledJob
 from sparkfusion.session.explain_statement import datafusion_rows, explain_rows, is_copy, is_planned
 from sparkfusion.session.external_tables import run_statement
 from sparkfusion.session.frame import Copy, DataFrame
 from sparkfusion.session.layout import has_files
 from sparkfusion.session.notices import Notices, require_distributed
-from sparkfusion.session.null_partitions import name_nulls
 from sparkfusion.session.object_stores import ObjectStores
 from sparkfusion.session.planner import Planned, Planner
 from sparkfusion.session.put_rows import PutJob, put_rows
@@ -57,7 +58,7 @@ from sparkfusion.session.table_names import PARAMETER_VIEW, call_with_tables
 from sparkfusion.session.table_writes import frame_of
 from sparkfusion.session.upstream import GUARDED_DEFAULTS
 from sparkfusion.session.verbs import call_datafusion, unwrap
-from sparkfusion.session.write import CopyTarget, WriteJob
+from sparkfusion.session.write import CopyTarget, RowCopier, WriteJob
 from sparkfusion.session.write_modes import PlacedJob, WriteMode, place, split_mode
 from sparkfusion.worker.copy import CopyOrder
 from sparkfusion.worker.session import list_files_anew
@@ -181,6 +182,8 @@ class Session(CatalogMethods):
     def copy(self, source: DataFrame, tail: str, mode: WriteMode | None = None) -> DataFrame:
         """A frame that writes the rows of `source`, as the rest of a COPY statement says, and counts them."""
         view = f"sparkfusion_copy_{new_query_id()}"
+        kept = self.config["datafusion.execution.keep_partition_by_columns"] == "true"
+        check_column_left(source.schema().names, tail, kept=kept)
         source = DataFrame(self, name_nulls(source.to_datafusion(), tail))
         self.context.register_view(view, source.to_datafusion())
         try:
@@ -298,18 +301,14 @@ class Session(CatalogMethods):
     def _write_job(
         self, query: QueryId, copies: Copy, planned: Planned, target: CopyTarget, placed: CopyTarget
     ) -> RunningJob:
+        options, store_dir = self.config.datafusion_options(), self.config.ours.directory()
+        copier = RowCopier(query, placed, options, store_dir, self.prepare)
         if planned.distribution.graph is None:
             single = self.copy(copies.source, placed.tail).to_datafusion()
-            return self._single_node_job(query, single, planned, (copies.source.to_datafusion(),))
-        return WriteJob(
-            query,
-            lambda writes: self.start(copies.source, planned, writes),
-            placed,
-            self.config.datafusion_options(),
-            by_tasks=self._tasks_may_write(target, planned),
-            store_dir=self.config.ours.directory(),
-            prepare=self.prepare,
-        )
+            job = self._single_node_job(query, single, planned, (copies.source.to_datafusion(),))
+            return FilledJob(job, partial(copier.copy, (), copies.source.schema())) if target.is_directory else job
+        by_tasks = self._tasks_may_write(target, planned)
+        return WriteJob(copier, lambda writes: self.start(copies.source, planned, writes), by_tasks=by_tasks)
 
     def _tasks_may_write(self, target: CopyTarget, planned: Planned) -> bool:
         graph = planned.distribution.graph

@@ -96,6 +96,41 @@ class CopyTarget:
         return "://" not in self.path and self.is_directory
 
 
+@dataclass(frozen=True)
+class RowCopier:
+    """Writes rows of a query from this process: they go to files of one directory first, then a COPY reads those."""
+
+    query: QueryId
+    target: CopyTarget
+    options: Mapping[str, str]
+    store_dir: str
+    prepare: PrepareContext
+
+    def copy(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+        """Write all rows, in their order; returns DataFusion's count. Without rows, a file tells the columns. With
+        PARTITIONED BY there is no place for it: a directory is made all the same."""
+        key = TaskKey(self.query, 0, 0)
+        store = LocalStore(self.query, memory_budget=0, directory=self.store_dir)
+        try:
+            sink = FileSink(key, store)
+            rows = 0
+            for batch in batches:
+                rows += batch.num_rows
+                sink.write(0, batch)
+            if rows == 0:
+                sink.write_empty(schema)
+            sink.finish()
+            context = copy_context(self.options)
+            self.prepare(context)
+            frames = store.attempt_directory(key, in_memory=False)
+            counted = copy_frames(context, frames, self.target.path, self.target.rest, self.target.shown)
+        finally:
+            store.close()
+        if rows == 0 and self.target.is_local_directory:
+            Path(self.target.path).mkdir(parents=True, exist_ok=True)
+        return counted
+
+
 class WriteJob:
     """A job whose one frame is the count of written rows. The query behind it starts with the first `next_frame`.
 
@@ -104,24 +139,12 @@ class WriteJob:
         by_tasks: whether the tasks write.
     """
 
-    def __init__(
-        self,
-        query: QueryId,
-        start: Callable[[CopyOrder | None], RunningQuery],
-        target: CopyTarget,
-        options: dict[str, str],
-        *,
-        by_tasks: bool,
-        store_dir: str,
-        prepare: PrepareContext,
-    ) -> None:
-        self._query = query
+    def __init__(self, copier: RowCopier, start: Callable[[CopyOrder | None], RunningQuery], *, by_tasks: bool) -> None:
+        self._copier = copier
+        self._query = copier.query
+        self._target = copier.target
         self._start = start
-        self._target = target
-        self._options = options
         self._by_tasks = by_tasks
-        self._store_dir = store_dir
-        self._prepare = prepare
         self._running: RunningQuery | None = None
         self._done = False
         self._cancelled: str | None = None
@@ -161,7 +184,7 @@ class WriteJob:
 
     def _staged(self, target: Path, staging: SharedHome) -> pa.RecordBatch:
         try:
-            order = CopyOrder(str(staging.path), self._target.shown, self._target.rest, self._options)
+            order = CopyOrder(str(staging.path), self._target.shown, self._target.rest, self._copier.options)
             with self._start(order) as self._running:
                 for _ in self._running:
                     raise AssertionError("a task that writes gave rows to the reader")
@@ -169,7 +192,7 @@ class WriteJob:
                 last = max(report.key.stage for report in everything)
                 reports = [report for report in everything if report.key.stage == last and report.rows]
                 if not reports:
-                    return self._copied([], self._running.schema)
+                    return self._copier.copy([], self._running.schema)
             for report in reports:
                 self._commit(report, staging.path, target)
         finally:
@@ -188,27 +211,7 @@ class WriteJob:
 
     def _written_here(self) -> pa.RecordBatch:
         with self._start(None) as self._running:
-            return self._copied(self._running, self._running.schema)
-
-    def _copied(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
-        """All rows, in their order, first in files of one directory; then a COPY over them."""
-        key = TaskKey(self._query, 0, 0)
-        store = LocalStore(self._query, memory_budget=0, directory=self._store_dir)
-        try:
-            sink = FileSink(key, store)
-            rows = 0
-            for batch in batches:
-                rows += batch.num_rows
-                sink.write(0, batch)
-            if rows == 0:
-                sink.write_empty(schema)
-            sink.finish()
-            context = copy_context(self._options)
-            self._prepare(context)
-            frames = store.attempt_directory(key, in_memory=False)
-            return copy_frames(context, frames, self._target.path, self._target.rest, self._target.shown)
-        finally:
-            store.close()
+            return self._copier.copy(self._running, self._running.schema)
 
 
 def _staging(query: QueryId, target: Path) -> SharedHome:

@@ -132,6 +132,7 @@ class _Added(_Aside):
 
     def commit(self) -> None:
         try:
+            self._target.mkdir(parents=True, exist_ok=True)
             for file in sorted(path for path in self._new.rglob("*") if path.is_file()):
                 place = self._target / file.relative_to(self._new)
                 place.parent.mkdir(parents=True, exist_ok=True)

@@ -104,7 +104,7 @@ class TestDelta:
         session.register_feed("pinned", provider)
         assert rows(session, "select count(*) as c from pinned") == [{"c": 40}]
 
-    def test_columns_that_were_added_and_null_partitions(self, session: Session, path: Path) -> None:
+    def test_columns_that_were_added_and_copy_partitions(self, session: Session, path: Path) -> None:
         import deltalake
 
         more = pa.table({"v": pa.array([100], pa.int64()), "region": pa.array([None], pa.string()), "extra": ["new"]})
