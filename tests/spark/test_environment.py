@@ -112,6 +112,20 @@ def test_every_slot_is_asked(spark: SparkSession) -> None:
     assert answers == [HERE] * spark.sparkContext.defaultParallelism
 
 
+def test_a_local_spark_that_was_not_told_which_python_runs_the_drivers(
+    unchecked: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As with a virtual environment that is not activated: the first `python3` is a Python without the packages."""
+    other = python_with(tmp_path, without=("datafusion", "pyarrow"))
+    (tmp_path / "path").mkdir()
+    (tmp_path / "path" / "python3").symlink_to(other)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'path'}:{os.environ['PATH']}")
+    monkeypatch.delenv("PYSPARK_PYTHON")
+    monkeypatch.setattr(unchecked.sparkContext, "pythonExec", "python3")
+    check_executors(unchecked.sparkContext)
+    assert unchecked.sparkContext.pythonExec == sys.executable
+
+
 def test_workers_that_lack_packages(unchecked: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Really: other Python processes, which have no sparkfusion to answer with either."""
     other = python_with(

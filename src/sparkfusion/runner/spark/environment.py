@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import threading
@@ -23,6 +24,7 @@ MISSING = "missing"
 OLDEST_PROTOBUF = (5, 29)
 """What wire_pb2.py was generated for; any later runtime reads it."""
 
+_ANY_PYTHON = "python3"  # Spark's default
 _SHOWN_HOSTS = 3
 _MOST_TASKS = 64
 _OTHER_PYTHON = re.compile(r"Python in worker has different version: (\S+) than")
@@ -58,6 +60,7 @@ def check_executors(spark: SparkContext) -> None:
     with _checking:
         if spark in _checked:
             return
+        _run_this_python(spark)
         here = describe_environment()
         found = misfits(here, ask_executors(spark, here))
         if found and all(_is_lack_of_us(each) for wrong in found.values() for each in wrong):
@@ -66,6 +69,18 @@ def check_executors(spark: SparkContext) -> None:
         if found:
             raise _refusal(spark, here, found)
         _checked.add(spark)
+
+
+def _run_this_python(spark: SparkContext) -> None:
+    """Let workers of a local Spark run the driver's Python where nobody has said which one.
+
+    Spark would take the `python3` that it finds first. That is another one if the driver's virtual environment is not
+    activated, and in a local Spark no other can be meant.
+    """
+    if not is_local(spark) or spark.pythonExec != _ANY_PYTHON:
+        return
+    if "PYSPARK_PYTHON" not in os.environ and not spark.getConf().contains("spark.pyspark.python"):
+        spark.pythonExec = sys.executable
 
 
 def is_checked(spark: SparkContext) -> bool:
@@ -137,7 +152,10 @@ def _some(hosts: list[str]) -> str:
 
 def _remedy(spark: SparkContext, here: Answer, packages: Iterable[str]) -> str:
     if is_local(spark):
-        return f"start Spark with PYSPARK_PYTHON={sys.executable}, so that its workers run this Python"
+        return (
+            f"start Spark with PYSPARK_PYTHON={sys.executable}, so that its workers run this Python: put "
+            'os.environ["PYSPARK_PYTHON"] = sys.executable before the line that makes the SparkSession'
+        )
     wanted = sorted(f"{name}=={here[name]}" for name in packages if name not in ("python", "sparkfusion"))
     python = f"Python {here['python']}" + (" with " + " ".join(wanted) if wanted else "")
     return (
