@@ -24,7 +24,7 @@ from sparkfusion.session.forked import check_not_forked
 from sparkfusion.session.frame import DataFrame
 from sparkfusion.session.host_tables import sized
 from sparkfusion.session.lossy import UNNAMED, lost_options
-from sparkfusion.session.null_views import null_views
+from sparkfusion.session.null_views import makes_of_rows, null_views
 from sparkfusion.session.object_stores import ObjectStores
 from sparkfusion.session.signatures import describe_method
 from sparkfusion.session.skipping import check_on_error, skip_lines, skipping_table
@@ -268,7 +268,8 @@ class CatalogMethods:
         check_not_forked()
         settings, tables = self.config.ours, self._planner.memory_tables
         if makes_or_drops_tables(text):
-            with tables.made_by(text), self._schema.as_they_are():
+            views = null_views(self.directory_tables, text) if makes_of_rows(text) else {}
+            with tables.made_by(text), self._schema.as_they_are(), self._schema.instead(views):
                 return read()
         with tables.made_by(text):
             views = tables.views(text, settings.integer("memory_table_bytes"))

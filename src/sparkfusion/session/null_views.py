@@ -8,6 +8,7 @@ view from then on.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -21,6 +22,12 @@ from sparkfusion.session.file_tables import show_partitions
 from sparkfusion.session.layout import PartitionColumn
 
 _VIEW = "view"
+_MAKES = re.compile(r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:TEMPORARY\s+)?(?:TABLE|VIEW)\b", re.IGNORECASE)
+
+
+def makes_of_rows(text: str) -> bool:
+    """Whether a statement makes a table or a view of a query's rows."""
+    return _MAKES.match(text) is not None
 
 
 def null_views(tables: DirectoryTables, text: str) -> dict[str, Table]:
