@@ -77,7 +77,7 @@ def test_nothing_is_loaded_before_the_command_can_answer_ctrl_c() -> None:
     program = "import sys; before = {*sys.modules}; import sparkfusion.cli.ending; print(*{*sys.modules} - before)"
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=True)
     ours = {each for each in shown.stdout.split() if each.startswith("sparkfusion")}
-    assert ours == {"sparkfusion", "sparkfusion.cli", "sparkfusion.cli.ending"}
+    assert ours == {"sparkfusion", "sparkfusion.cli", "sparkfusion.cli.ending", "sparkfusion.cli.streams"}
     assert not {"typing", "pyarrow", "datafusion", "click"} & set(shown.stdout.split())
 
 

@@ -78,7 +78,7 @@ def test_a_query_on_a_single_node_does_not_encode_rows(session: Session, make: C
     assert sum(session.sql(SUM).to_pydict()["s"]) == ROWS * (ROWS - 1) // 2
 
 
-def test_rows_of_a_cached_frame_are_encoded_once(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_a_cached_frame_are_not_encoded(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     _cached(session)
     session.config["sparkfusion.bytes_per_partition"] = BYTES // 8 // 2
     session.config["datafusion.execution.target_partitions"] = 8
@@ -92,7 +92,8 @@ def test_rows_of_a_cached_frame_are_encoded_once(session: Session, monkeypatch: 
 
     monkeypatch.setattr(datafusion.plan.ExecutionPlan, "to_bytes", count)
     assert session.sql(SUM).distribution().distributed
-    assert len([size for size in encoded if size > BYTES]) == 1
+    assert encoded
+    assert max(encoded) < BYTES
 
 
 def test_other_scans_are_not_rows_in_memory(session: Session, tmp_path: Path) -> None:
