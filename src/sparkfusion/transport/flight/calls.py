@@ -24,7 +24,7 @@ _SHUTDOWN_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
-class Exchange:
+class ServedCall:
     """One exchange call, as the server sees it: both ways of it, and the secret that the caller showed."""
 
     reader: Any
@@ -54,7 +54,7 @@ class Exchange:
 class Call:
     """What a call does. `by_secret`: whoever shows the secret of a query may make it, the token is not needed."""
 
-    serve: Callable[[Exchange], None]
+    serve: Callable[[ServedCall], None]
     by_secret: bool = False
 
 
@@ -78,7 +78,7 @@ class CallServer(flight.FlightServerBase):  # type: ignore[misc]
         if call is None or not (passed.trusted or call.by_secret):
             raise flight.FlightUnauthorizedError("there is no such call, or you are not allowed to make it")
         try:
-            call.serve(Exchange(reader, writer, passed.secret, context.is_cancelled))
+            call.serve(ServedCall(reader, writer, passed.secret, context.is_cancelled))
         except flight.FlightError:
             raise
         except (pa.ArrowException, OSError, StopIteration, ChannelClosedError) as error:

@@ -15,7 +15,7 @@ from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.ids import QueryId
 from sparkfusion.transport.codec import pack_error
 from sparkfusion.transport.feed_address import FedTask, FeedAddress, ServedQuery
-from sparkfusion.transport.flight.calls import Call, CallServer, Exchange
+from sparkfusion.transport.flight.calls import Call, CallServer, ServedCall
 from sparkfusion.transport.flight.protocol import FEED, SMALL_MESSAGE
 from sparkfusion.transport.message import pack
 from sparkfusion.transport.task_server import TaskServer
@@ -49,7 +49,7 @@ class FeedServer(CallServer):
             known = [each for each, _ in self._queries.values()]
         return any(hmac.compare_digest(each.encode(), secret.encode()) for each in known)
 
-    def _serve_task(self, call: Exchange) -> None:
+    def _serve_task(self, call: ServedCall) -> None:
         try:
             fields, _ = call.expect("begin", SMALL_MESSAGE)
             served = self._served(fields.text("query"), call.secret)

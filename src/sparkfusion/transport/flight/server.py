@@ -12,7 +12,7 @@ from pyarrow import flight
 
 from sparkfusion.errors import ProtocolError, SparkfusionError, UserError
 from sparkfusion.transport.codec import key_of, order_of, pack_error, pack_info, pack_report, pack_status
-from sparkfusion.transport.flight.calls import Call, CallServer, Exchange, answer
+from sparkfusion.transport.flight.calls import Call, CallServer, ServedCall, answer
 from sparkfusion.transport.flight.protocol import FRAMES, LEASE, PIECE_BYTES, PIECES, SMALL_MESSAGE, TASK, piece_batch
 from sparkfusion.transport.flight.task_channel import CallChannel
 from sparkfusion.transport.message import pack, unpack
@@ -63,7 +63,7 @@ class FlightWorker(CallServer):
             return pack("reached", {"reached": reached})
         raise ProtocolError(f"there is no action {name!r}")
 
-    def _task(self, call: Exchange) -> None:
+    def _task(self, call: ServedCall) -> None:
         limits = self._host.guard.limits
         channel = CallChannel(call.reader, call.writer, limits.unit_bytes)
 
@@ -77,7 +77,7 @@ class FlightWorker(CallServer):
         finally:
             channel.close()
 
-    def _lease(self, call: Exchange) -> None:
+    def _lease(self, call: ServedCall) -> None:
         query = ""
         try:
 
@@ -101,7 +101,7 @@ class FlightWorker(CallServer):
             if query:
                 self._host.release(query)
 
-    def _frames(self, call: Exchange) -> None:
+    def _frames(self, call: ServedCall) -> None:
         fields, _ = _told(lambda: call.expect("frames", self._host.guard.limits.message_bytes))
         paths = _told(lambda: self._host.files(fields.text("query"), call.secret, fields.texts("names")))
         call.writer.begin(PIECES)
