@@ -9,7 +9,7 @@ MESSAGES ?= 100000
 RUNS ?= 20
 MINUTES ?= 15
 ON ?= local
-SECONDS ?= 120
+SECONDS ?= 300
 SCALE ?= 1
 ROUNDS ?= 2
 WARM_UP ?= each
@@ -50,7 +50,7 @@ fuzz: setup ## long run of random queries against single-node DataFusion (FUZZ_C
 stress-exit: setup ## programs that end in every way, many at once: each with its own exit status (RUNS=20, MINUTES=15, ON=local|flight|spark)
 	$(BIN)/python -m tests.exits.stress --runs $(RUNS) --minutes $(MINUTES) --on $(ON)
 
-soak: setup ## mixed queries in one session for a while, against plain DataFusion: files, memory, threads (SECONDS=120)
+soak: setup ## mixed queries in one session for a while, against plain DataFusion: files, memory, threads (SECONDS=300)
 	$(BIN)/python -m benchmarks.soak --seconds $(SECONDS)
 
 fuzz-messages: setup ## randomly changed orders against a worker: its checks, then its task processes (MESSAGES=100000)

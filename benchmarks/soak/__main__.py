@@ -1,6 +1,6 @@
 """`make soak`: mixed queries in one session for a while. What its processes hold has to stay flat.
 
-    make soak                                   # 120 seconds: plain DataFusion, in process and on two workers, at once
+    make soak                                   # 300 seconds: plain DataFusion, in process and on two workers, at once
     python -m benchmarks.soak --seconds 900
     python -m benchmarks.soak --side local --only feed
 
@@ -27,7 +27,7 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.soak.held import Held, grown, growths
+from benchmarks.soak.held import WARM_UP, Held, grown, growths
 from benchmarks.soak.queries import FEEDS, KINDS, Engine, Kind, Ours, Plain, write_table
 from tests.worker_processes import WorkerProcess, url_of
 
@@ -48,7 +48,9 @@ def main() -> int:
     for side, rounds in seen.items():
         found = grown(rounds, seen.get(PLAIN, [])) if side != PLAIN else {}
         failed = failed or bool(found)
-        print(f"\n{side}: {len(rounds)} rounds")
+        judged = len(rounds) >= 2 * WARM_UP
+        print(f"\n{side}: {len(rounds)} rounds" + ("" if judged else f", too few to judge; it takes {2 * WARM_UP}"))
+        failed = failed or not judged
         for name, (early, late) in growths(rounds).items():
             print(f"  {name:12}{early:10.0f}{late:10.0f}  {'GREW' if name in found else ''}")
     return 1 if failed else 0
@@ -56,7 +58,7 @@ def main() -> int:
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=120.0, help="all sides run at once")
+    parser.add_argument("--seconds", type=float, default=300.0, help="all sides run at once")
     parser.add_argument("--side", choices=SIDES, action="append", help="only this one")
     parser.add_argument("--only", choices=[*KINDS, *FEEDS], help="one kind of query")
     parser.add_argument("--keep", action="store_true", help="let the allocator keep what was freed, as it does")

@@ -13,6 +13,8 @@ import psutil
 
 SLACK = {"megabytes": 0.05, "threads": 0.25, "objects": 0.01}
 """Growth that is none, as a share. The allocator keeps some memory, and DataFusion's runtime ends idle threads late."""
+WARM_UP = 12
+"""Rounds in which processes may still grow: each has an allocator and caches of its own, which fill up."""
 _SHARED_MEMORY = Path("/dev/shm")
 
 
@@ -64,12 +66,15 @@ def _ask(process: psutil.Process, question: Callable[[psutil.Process], int]) -> 
 
 
 def growths(seen: Sequence[Held]) -> dict[str, tuple[float, float]]:
-    """What there was early and late: in the second fifth of the rounds, when all has been used, and in the last.
+    """What there was early and late: in the first half of the rounds after the warm-up, and in the second.
 
-    The least of each fifth counts: what is kept is in all of its rounds, what a query still holds is not.
+    The least of each half counts: what is kept is in all of its rounds, what a query still holds is not. Empty if there
+    are too few rounds to tell.
     """
-    part = max(1, len(seen) // 5)
-    early, late = seen[part : 2 * part] or seen[:1], seen[-part:]
+    warm = seen[WARM_UP:]
+    if len(warm) < WARM_UP:
+        return {}
+    early, late = warm[: len(warm) // 2], warm[len(warm) // 2 :]
     return {field.name: (_least(early, field.name), _least(late, field.name)) for field in fields(Held)}
 
 
