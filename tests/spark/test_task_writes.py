@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 import sparkfusion
 from sparkfusion import DataFrame, QueryCancelledError, Session, SparkfusionError, UserError
 from sparkfusion.exchange.home import SharedHome
-from sparkfusion.exchange.store import LocalStore
+from sparkfusion.exchange.store import LocalFrameStore
 from sparkfusion.ids import TaskKey
 from sparkfusion.observe.events import TaskFinished
 from sparkfusion.worker import copy
@@ -348,7 +348,7 @@ def test_a_task_that_is_given_up_while_it_writes_makes_nothing_new(
 ) -> None:
     """DataFusion makes the directories that a file needs: what was removed must not come back beside the target."""
     staging = SharedHome("query", place)
-    store = LocalStore("query", memory_budget=0, directory=str(tmp_path))
+    store = LocalFrameStore("query", memory_budget=0, directory=str(tmp_path))
     make_context = copy.copy_context
 
     def too_late(options: Mapping[str, str]) -> SessionContext:

@@ -87,7 +87,7 @@ class FrameStore(ABC):
         """The directory if anything was ever put there."""
 
 
-class LocalStore(FrameStore):
+class LocalFrameStore(FrameStore):
     """A store of one query in this process, which owns it: `close` removes everything.
 
     Args:

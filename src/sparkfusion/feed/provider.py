@@ -49,7 +49,7 @@ class WorkUnitFeedProvider:
         LIMIT or a cancel. `feed` may still be blocked then; this can make it return."""
 
 
-class Filter(Protocol):
+class ScanFilter(Protocol):
     """A condition of the query on one table, as DataFusion's `text`. Simple ones also have column, operator, value."""
 
     @property
@@ -80,7 +80,7 @@ class ScanRequest:
     """
 
     projection: tuple[str, ...]
-    filters: tuple[Filter, ...] = ()
+    filters: tuple[ScanFilter, ...] = ()
     keeps: Keeps = field(default=lambda rows: [True] * len(rows), compare=False)
     limit: int | None = None
 
@@ -114,7 +114,7 @@ class FeedContext:
         return self.request.projection
 
     @property
-    def filters(self) -> tuple[Filter, ...]:
+    def filters(self) -> tuple[ScanFilter, ...]:
         return self.request.filters
 
     @property

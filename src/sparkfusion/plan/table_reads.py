@@ -38,7 +38,7 @@ class TableRead:
 
 
 @dataclass(frozen=True)
-class _Scan:
+class _TableScan:
     parts: Sequence[TablePart]
     columns: tuple[str, ...]
     condition: Condition | None
@@ -47,13 +47,13 @@ class _Scan:
 
 def tables_read(node: PlanNode) -> tuple[TableRead, ...]:
     """Every table that the plan reads, each once."""
-    scans: dict[TableId, list[_Scan]] = {}
+    scans: dict[TableId, list[_TableScan]] = {}
     for scan in _scans(node, None):
         scans.setdefault(scan.parts[0].table, []).append(scan)
     return tuple(_combined(found) for found in scans.values())
 
 
-def _combined(scans: Sequence[_Scan]) -> TableRead:
+def _combined(scans: Sequence[_TableScan]) -> TableRead:
     """One read for all scans of a table: its rows come once."""
     first = scans[0].parts[0]
     conditions = list(dict.fromkeys(scan.condition for scan in scans))
@@ -73,7 +73,7 @@ def _combined(scans: Sequence[_Scan]) -> TableRead:
     )
 
 
-def _scans(node: PlanNode, limit: int | None, filter: bytes = b"") -> Iterator[_Scan]:
+def _scans(node: PlanNode, limit: int | None, filter: bytes = b"") -> Iterator[_TableScan]:
     """The scans below a node of which each partition has to give `limit` rows, those that the filter keeps."""
     name = kind(node)
     if name == "local_limit":
@@ -92,14 +92,14 @@ def _scans(node: PlanNode, limit: int | None, filter: bytes = b"") -> Iterator[_
             yield from _scans(child, None)
 
 
-def _scan(conf: pb.FileScanConf, parts: Sequence[TablePart], limit: int | None, filter: bytes) -> _Scan:
+def _scan(conf: pb.FileScanConf, parts: Sequence[TablePart], limit: int | None, filter: bytes) -> _TableScan:
     columns = columns_read(conf)
     if conf.HasField("limit"):  # a filter above it must not choose among other rows
-        return _Scan(parts, columns, None, conf.limit.limit)
+        return _TableScan(parts, columns, None, conf.limit.limit)
     if not filter:
-        return _Scan(parts, columns, None, limit)
+        return _TableScan(parts, columns, None, limit)
     found = read_condition(filter, _attributes(conf))
-    return _Scan(parts, columns, found.condition, limit if found.exact else None)
+    return _TableScan(parts, columns, found.condition, limit if found.exact else None)
 
 
 def _attributes(conf: pb.FileScanConf) -> list[Attribute | None]:

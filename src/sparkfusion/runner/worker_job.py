@@ -18,7 +18,7 @@ from sparkfusion.errors import (
     classify,
 )
 from sparkfusion.exchange.channel import ChannelClosedError
-from sparkfusion.exchange.store import LocalStore
+from sparkfusion.exchange.store import LocalFrameStore
 from sparkfusion.feed.book import TaskUnits
 from sparkfusion.feed.feed import UnitSource
 from sparkfusion.ids import StageId, TaskKey
@@ -79,7 +79,7 @@ class WorkerJob(DrivenJob):
         self._head_fetched: tuple[Fetched, ...] = ()
         secret = secrets.token_urlsafe(24)
         budget = settings.resolved_store_memory()
-        self._store = LocalStore(job.query, memory_budget=budget, directory=settings.directory())
+        self._store = LocalFrameStore(job.query, memory_budget=budget, directory=settings.directory())
         self._patience = float(settings.integer("worker_patience_seconds"))
         self._stall = min(self._patience, _STALL_SECONDS)
         self._inputs = InputFetcher(job.query, secret, self._store, self._members.reader, self._stall)

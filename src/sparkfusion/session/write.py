@@ -21,7 +21,7 @@ import pyarrow as pa
 from sparkfusion.errors import QueryCancelledError, UserError
 from sparkfusion.exchange.home import SharedHome
 from sparkfusion.exchange.sink import FileSink
-from sparkfusion.exchange.store import LocalStore
+from sparkfusion.exchange.store import LocalFrameStore
 from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.ids import QueryId, TaskKey
 from sparkfusion.session.query import RunningQuery
@@ -110,7 +110,7 @@ class RowCopier:
         """Write all rows, in their order; returns DataFusion's count. Without rows, a file tells the columns. With
         PARTITIONED BY there is no place for it: a directory is made all the same."""
         key = TaskKey(self.query, 0, 0)
-        store = LocalStore(self.query, memory_budget=0, directory=self.store_dir)
+        store = LocalFrameStore(self.query, memory_budget=0, directory=self.store_dir)
         try:
             sink = FileSink(key, store)
             rows = 0

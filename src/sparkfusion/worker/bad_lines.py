@@ -51,7 +51,7 @@ def find_bad_line(error: SparkfusionError, plan: bytes, run: RunPlan) -> Sparkfu
 
 
 @dataclass(frozen=True)
-class _Scan:
+class _FileScan:
     """The scan of one file, or of a part of it."""
 
     node: PlanNode
@@ -126,16 +126,16 @@ def _read_columns_alone(conf: pb.FileScanConf) -> None:
     conf.projection[:] = [index for index, name in enumerate(names) if name in read]
 
 
-def _scans(node: PlanNode, run: RunPlan) -> Iterator[_Scan]:
+def _scans(node: PlanNode, run: RunPlan) -> Iterator[_FileScan]:
     conf = file_scan_conf(node)
     assert conf is not None
     for group in conf.file_groups:
         for file in group.files:
             if not is_fed(file) and not file.path.endswith(_COMPRESSED):  # the encoded scan would not unpack it
-                yield _Scan(node, file, run)
+                yield _FileScan(node, file, run)
 
 
-def _described(error: SparkfusionError, scan: _Scan, words: str) -> SparkfusionError:
+def _described(error: SparkfusionError, scan: _FileScan, words: str) -> SparkfusionError:
     place, text = repr(scan.path), None
     if scan.can_be_split and (found := _narrowed(scan)) is not None:
         start, words = found
@@ -149,7 +149,7 @@ def _described(error: SparkfusionError, scan: _Scan, words: str) -> SparkfusionE
     return UserError(f"cannot read {shown}", where=error.where, hint=hint)
 
 
-def _narrowed(scan: _Scan) -> tuple[int, str] | None:
+def _narrowed(scan: _FileScan) -> tuple[int, str] | None:
     """Where the first line begins that cannot be read, and what is wrong with it."""
     start, end = scan.start, scan.end
     while end - start > 1:
@@ -162,7 +162,7 @@ def _narrowed(scan: _Scan) -> tuple[int, str] | None:
     return (start, words) if words is not None else None
 
 
-def _plain(words: str, scan: _Scan) -> str:
+def _plain(words: str, scan: _FileScan) -> str:
     return about_line(words, [column.name for column in pb.Schema.FromString(scan.conf.schema).columns])
 
 
@@ -176,7 +176,7 @@ def _line_at(path: Path, start: int) -> tuple[int, str]:
     return line, text
 
 
-def _drift(scan: _Scan) -> str | None:
+def _drift(scan: _FileScan) -> str | None:
     """What to say if the header of a CSV file has other columns than the table, or has them in another order."""
     delimiter = _DELIMITER.search(scan.options)
     if not scan.is_local or not scan.can_be_split or delimiter is None or _HAS_HEADER not in scan.options:

@@ -15,7 +15,7 @@ from sparkfusion.exchange.channel import Channel
 from sparkfusion.exchange.frames import FrameFileWriter, compact, has_dictionaries
 from sparkfusion.exchange.manifest import FrameFile, Manifest, bytes_per_partition
 from sparkfusion.exchange.sink import ChannelSink, FileSink
-from sparkfusion.exchange.store import LocalStore
+from sparkfusion.exchange.store import LocalFrameStore
 from sparkfusion.ids import TaskKey
 
 KEY = TaskKey("q", 1, 0)
@@ -39,9 +39,9 @@ def disk(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(disk: Path) -> Iterator[LocalStore]:
+def store(disk: Path) -> Iterator[LocalFrameStore]:
     """A store that keeps everything on disk."""
-    made = LocalStore("q", memory_budget=0, directory=str(disk))
+    made = LocalFrameStore("q", memory_budget=0, directory=str(disk))
     yield made
     made.close()
 
@@ -62,7 +62,7 @@ def left_in(*directories: Path) -> list[Path]:
 # ---- file sink
 
 
-def test_each_partition_with_rows_gets_a_file(store: LocalStore) -> None:
+def test_each_partition_with_rows_gets_a_file(store: LocalFrameStore) -> None:
     sink = FileSink(KEY, store)
     sink.write(2, numbers(0, 10))
     sink.write(0, numbers(10, 5))
@@ -75,13 +75,13 @@ def test_each_partition_with_rows_gets_a_file(store: LocalStore) -> None:
     assert bytes_per_partition([manifest, manifest], 3) == [2 * manifest.files[0].bytes, 0, 2 * manifest.files[1].bytes]
 
 
-def test_nothing_written_means_no_file(store: LocalStore, disk: Path) -> None:
+def test_nothing_written_means_no_file(store: LocalFrameStore, disk: Path) -> None:
     assert FileSink(KEY, store).finish() == Manifest(KEY)
     assert left_in(disk) == []
 
 
 @pytest.mark.parametrize("compression", ["none", "lz4", "zstd"])
-def test_datafusion_reads_the_files(store: LocalStore, compression: str) -> None:
+def test_datafusion_reads_the_files(store: LocalFrameStore, compression: str) -> None:
     sink = FileSink(KEY, store, compression)
     sink.write(0, numbers())
     (file,) = sink.finish().files
@@ -93,7 +93,7 @@ def test_datafusion_reads_the_files(store: LocalStore, compression: str) -> None
 @pytest.mark.parametrize("budget", [0, 10_000, BIG])
 @pytest.mark.parametrize("finished", [False, True])
 def test_abort_leaves_nothing(disk: Path, memory: Path, finished: bool, budget: int) -> None:
-    store = LocalStore("q", memory_budget=budget, directory=str(disk))
+    store = LocalFrameStore("q", memory_budget=budget, directory=str(disk))
     sink = FileSink(KEY, store)
     for partition in (0, 1, 1):
         sink.write(partition, numbers())
@@ -105,7 +105,7 @@ def test_abort_leaves_nothing(disk: Path, memory: Path, finished: bool, budget: 
     store.close()
 
 
-def test_dictionaries_that_change_go_into_one_file(store: LocalStore) -> None:
+def test_dictionaries_that_change_go_into_one_file(store: LocalFrameStore) -> None:
     sink = FileSink(KEY, store)
     for words in (["a", "b", "a"], ["c", "b"], ["d", None]):
         sink.write(0, pa.record_batch({"d": pa.array(words).dictionary_encode()}))
@@ -116,7 +116,7 @@ def test_dictionaries_that_change_go_into_one_file(store: LocalStore) -> None:
     assert pa.types.is_dictionary(table.schema.field("d").type)
 
 
-def test_dictionaries_inside_lists_are_kept(store: LocalStore) -> None:
+def test_dictionaries_inside_lists_are_kept(store: LocalFrameStore) -> None:
     sink = FileSink(KEY, store)
     for words in (["a", "b"], ["c"]):
         values = pa.array(words).dictionary_encode()
@@ -125,7 +125,7 @@ def test_dictionaries_inside_lists_are_kept(store: LocalStore) -> None:
     assert read(sink.finish()).column("l").to_pylist() == [["a"], ["b"], ["c"]]
 
 
-def test_small_dictionary_indexes_do_not_overflow(store: LocalStore) -> None:
+def test_small_dictionary_indexes_do_not_overflow(store: LocalFrameStore) -> None:
     """Each frame's dictionary fits its 8-bit index; all of them together do not."""
     sink = FileSink(KEY, store)
     expected = []
@@ -151,7 +151,7 @@ def test_has_dictionaries(kind: pa.DataType, expected: bool) -> None:
     assert has_dictionaries(pa.schema([("c", kind)])) is expected
 
 
-def test_zero_columns_keep_their_rows(store: LocalStore) -> None:
+def test_zero_columns_keep_their_rows(store: LocalFrameStore) -> None:
     sink = FileSink(KEY, store)
     sink.write(0, numbers(0, 7).select([]))
     manifest = sink.finish()
@@ -165,7 +165,7 @@ def _batches(manifest: Manifest) -> list[pa.RecordBatch]:
 
 
 @pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()])
-def test_views_do_not_drag_along_what_they_do_not_show(store: LocalStore, kind: pa.DataType) -> None:
+def test_views_do_not_drag_along_what_they_do_not_show(store: LocalFrameStore, kind: pa.DataType) -> None:
     long = pa.array([f"{i:0200}".encode() for i in range(2000)])
     if kind == pa.string_view():
         long = long.cast(pa.string())
@@ -186,7 +186,7 @@ def test_compact_leaves_what_is_full_alone() -> None:
 
 
 def test_frames_go_to_memory_then_to_disk(disk: Path, memory: Path) -> None:
-    store = LocalStore("q", memory_budget=10_000, directory=str(disk))
+    store = LocalFrameStore("q", memory_budget=10_000, directory=str(disk))
     sink = FileSink(KEY, store)
     for start in range(4):
         sink.write(0, numbers(start * 1000))  # 8,000 bytes each
@@ -200,7 +200,7 @@ def test_frames_go_to_memory_then_to_disk(disk: Path, memory: Path) -> None:
 
 @pytest.mark.parametrize("finished", [False, True], ids=["aborted", "finished and discarded"])
 def test_what_is_thrown_away_gives_its_memory_back(disk: Path, finished: bool) -> None:
-    store = LocalStore("q", memory_budget=10_000, directory=str(disk))
+    store = LocalFrameStore("q", memory_budget=10_000, directory=str(disk))
     for attempt in range(5):
         key = TaskKey("q", 1, 0, attempt)
         sink = FileSink(key, store)
@@ -216,7 +216,7 @@ def test_what_is_thrown_away_gives_its_memory_back(disk: Path, finished: bool) -
 
 
 def test_close_removes_everything(disk: Path, memory: Path) -> None:
-    store = LocalStore("q", memory_budget=10_000, directory=str(disk))
+    store = LocalFrameStore("q", memory_budget=10_000, directory=str(disk))
     sink = FileSink(KEY, store)
     for _ in range(4):
         sink.write(0, numbers())
@@ -230,13 +230,13 @@ def test_close_removes_everything(disk: Path, memory: Path) -> None:
 
 def test_a_missing_directory_says_what_to_set(tmp_path: Path) -> None:
     with pytest.raises(StoreFullError) as raised:
-        LocalStore("q", memory_budget=0, directory=str(tmp_path / "missing"))
+        LocalFrameStore("q", memory_budget=0, directory=str(tmp_path / "missing"))
     assert "sparkfusion.store_dir" in (raised.value.hint or "")
 
 
 @pytest.mark.parametrize("method", ["write", "close"])
 def test_a_full_disk_says_where_and_what_to_do(
-    store: LocalStore, disk: Path, monkeypatch: pytest.MonkeyPatch, method: str
+    store: LocalFrameStore, disk: Path, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     def full(*args: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -8,14 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from sparkfusion.feed.provider import Filter
+from sparkfusion.feed.provider import ScanFilter
 
 Comparison = tuple[str, str, Any]
 """Column, operator, value."""
 
 
 def comparisons(
-    filters: Iterable[Filter], columns: Iterable[str], kinds: Collection[type] = (int, datetime.date)
+    filters: Iterable[ScanFilter], columns: Iterable[str], kinds: Collection[type] = (int, datetime.date)
 ) -> Iterator[Comparison]:
     """Those that compare one of the columns with an integer or a date, or a value of other kinds.
 

@@ -35,7 +35,7 @@ def run_on_executor(stage: StageWiring, records: Iterable[bytes]) -> Iterator[by
     like one that cannot be mended, so that it keeps its kind and its words.
     """
     with workplace(stage) as place:
-        attempt = _Attempt(stage, records, place)
+        attempt = _SparkAttempt(stage, records, place)
         try:
             report = attempt.run()
         except SparkfusionError as error:
@@ -59,14 +59,14 @@ def run_on_executor(stage: StageWiring, records: Iterable[bytes]) -> Iterator[by
 def run_for_spark(stage: StageWiring, records: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
     """Run one task inside a plan of Spark's own: its frames go to Spark, and so does every error."""
     with workplace(stage) as place:
-        report = _Attempt(stage, records, place).run()
+        report = _SparkAttempt(stage, records, place).run()
         for file in report.manifest.files:
             with pa.memory_map(file.path) as source, pa.ipc.open_file(source) as reader:
                 for index in range(reader.num_record_batches):
                     yield reader.get_batch(index)
 
 
-class _Attempt:
+class _SparkAttempt:
     """One attempt at a task. Spark's own count of it is unique in its application, whatever is retried."""
 
     def __init__(self, stage: StageWiring, records: Iterable[bytes], place: Workplace) -> None:
@@ -129,7 +129,7 @@ class _Attempt:
         self._store.discard(self._order.key)
 
 
-def _failure(attempt: _Attempt, stage: StageWiring, error: SparkfusionError) -> Iterator[bytes]:
+def _failure(attempt: _SparkAttempt, stage: StageWiring, error: SparkfusionError) -> Iterator[bytes]:
     answer = _told(stage, SparkAnswer(attempt.key, attempt.origin.host_attempt, error=error))
     if not isinstance(stage.outlet, ToRows):
         yield answer

@@ -31,12 +31,12 @@ from sparkfusion.runner.spark.environment import check_executors
 from sparkfusion.runner.spark.feeding import FeedHost
 from sparkfusion.runner.spark.jobs import TaggedJobs
 from sparkfusion.runner.spark.master import attempts_of, is_local
-from sparkfusion.runner.spark.notices import Notices
 from sparkfusion.runner.spark.order import InPlace, SparkAnswer, StageWiring, TaskWiring, pack_task
 from sparkfusion.runner.spark.reach import check_reach
 from sparkfusion.runner.spark.rows import RowPlan
 from sparkfusion.runner.spark.stores import FileStore, ShuffleStore, TaskStore, UrlStore
 from sparkfusion.runner.spark.tables import SparkTables
+from sparkfusion.runner.spark.task_news import TaskNews
 from sparkfusion.transport.feed_address import FeedAddress
 from sparkfusion.worker.copy import CopySink
 from sparkfusion.worker.session import Surroundings
@@ -59,7 +59,7 @@ class SparkJob(DrivenJob):
         self._store = _open_store(self._choice, job, spark)
         self._jobs = TaggedJobs(spark, f"sparkfusion-{job.query}")
         self._memory_used = 0
-        self._notices = Notices(spark, self._hear)
+        self._news = TaskNews(spark, self._hear)
         self._told_lock = threading.Lock()
         self._waiting: dict[TaskKey, TaskOrder] = {}
         self._tables_lock = threading.Lock()
@@ -118,7 +118,7 @@ class SparkJob(DrivenJob):
 
     def release(self) -> None:
         self._feeding.forget(self._job.query)
-        self._notices.close()
+        self._news.close()
         self._store.close()
 
     def _run_fed_job(self, tasks: Sequence[TaskOrder]) -> None:
@@ -205,7 +205,7 @@ class SparkJob(DrivenJob):
             home=self._store.home,
             memory_home=self._store.memory_home if self._memory_left() else "",
             frames_url=self._store.frames_url,
-            news=self._notices.sender,
+            news=self._news.sender,
             feeds=self._feed_address,
         )
 

@@ -14,7 +14,7 @@ from sparkfusion.config import machine_memory
 from sparkfusion.errors import ExternalError
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.owned import OwnedDirectory
-from sparkfusion.exchange.store import SHARED_MEMORY, LocalStore, MemoryBudget
+from sparkfusion.exchange.store import SHARED_MEMORY, LocalFrameStore, MemoryBudget
 from sparkfusion.ids import QueryId, TaskKey
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskStores
@@ -124,9 +124,9 @@ class QueryStores:
     def __init__(self, query: QueryId, secret: str, options: HostOptions, order: TaskOrder, peers: Peers) -> None:
         most = machine_memory()
         memory = MemoryBudget(most // 8 if order.store_memory < 0 else min(order.store_memory, most))
-        self._frames = LocalStore(query, memory_budget=memory, directory=options.directory)
-        self._fetched = LocalStore(query, memory_budget=memory, directory=options.directory)
-        self._disk = LocalStore(query, memory_budget=0, directory=options.directory)
+        self._frames = LocalFrameStore(query, memory_budget=memory, directory=options.directory)
+        self._fetched = LocalFrameStore(query, memory_budget=memory, directory=options.directory)
+        self._disk = LocalFrameStore(query, memory_budget=0, directory=options.directory)
         self._memory = memory
         self._slots = options.slots
         spills = Path(options.spill_directory) if options.spill_directory else self._disk.base

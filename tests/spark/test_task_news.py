@@ -17,8 +17,8 @@ from sparkfusion import QueryCancelledError, Session, UserError
 from sparkfusion.exchange.home import SharedHome
 from sparkfusion.ids import TaskKey
 from sparkfusion.observe.events import Event, QueryFinished, TaskFinished
-from sparkfusion.runner.spark.notices import Notices
 from sparkfusion.runner.spark.order import InPlace, SparkAnswer, StageWiring, pack_answer
+from sparkfusion.runner.spark.task_news import TaskNews
 from sparkfusion.runner.spark.workplace import workplace
 from tests.behaviour.parts import DISTRIBUTED, ROWS, TOTAL, assert_usable, record, write_parts
 from tests.behaviour.probes import PATIENCE, PROMPT, Gate, holding_udf
@@ -194,18 +194,18 @@ def test_a_task_that_comes_too_late_makes_no_directory(tmp_path: Path) -> None:
 
 def test_news_travels_as_data_and_is_heard_here_only(spark: SparkSession) -> None:
     heard: list[SparkAnswer] = []
-    notices = Notices(spark.sparkContext, heard.append)
+    news = TaskNews(spark.sparkContext, heard.append)
     answer = SparkAnswer(TaskKey("query", 1, 2), 7, error=UserError("no"))
-    there = on_an_executor(notices.sender)
+    there = on_an_executor(news.sender)
     there.add((pack_answer(answer),))
     there.add((pack_answer(answer),))
     assert heard == [], "there it is only collected"
-    notices.sender.add(there._value)
+    news.sender.add(there._value)
     assert [(each.key, each.host_attempt, str(each.error)) for each in heard] == [(answer.key, 7, "no")] * 2
-    assert notices.sender.value == (), "nothing is kept here"
-    notices.close()
-    notices.close()
-    assert notices.sender.aid not in _accumulatorRegistry
+    assert news.sender.value == (), "nothing is kept here"
+    news.close()
+    news.close()
+    assert news.sender.aid not in _accumulatorRegistry
 
 
 def on_an_executor(sender: Accumulator[tuple[bytes, ...]]) -> Accumulator[tuple[bytes, ...]]:

@@ -17,7 +17,7 @@ from sparkfusion.runner.spark.order import SparkAnswer, answer_of
 Hear = Callable[[SparkAnswer], None]
 
 
-class Notices:
+class TaskNews:
     """One query's news. `hear` is called on Spark's own thread, and Spark waits for it: it must return at once."""
 
     def __init__(self, spark: SparkContext, hear: Hear) -> None:
