@@ -16,8 +16,8 @@ from sparkfusion.transport.process.children import Children
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds
 from sparkfusion.worker.server.host import WorkerHost
-from sparkfusion.worker.server.options import HostOptions
 from sparkfusion.worker.server.version import WorkerStatus
+from sparkfusion.worker.server.worker_options import WorkerOptions
 from sparkfusion.worker.task import TaskOrder
 from tests.leaks import TASK_PROCESS
 
@@ -74,7 +74,7 @@ def trial() -> Iterator[Trial]:
     """A worker and the directory that it writes to; afterwards both are gone, with the worker's processes."""
     children = Children(1)
     with tempfile.TemporaryDirectory() as directory:
-        address, host = start_worker(HostOptions(1, directory, children=children), rewrites=[])
+        address, host = start_worker(WorkerOptions(1, directory, children=children), rewrites=[])
         try:
             yield Trial(host, Path(directory))
         finally:

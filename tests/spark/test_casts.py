@@ -16,7 +16,7 @@ from datafusion import SessionContext
 
 from sparkfusion.errors import InternalError, UserError
 from sparkfusion.runner.spark.casts import for_spark
-from sparkfusion.runner.spark.types import spark_arrow_schema, spark_schema
+from sparkfusion.runner.spark.spark_types import spark_arrow_schema, spark_schema
 from tests.spark.conf import settings
 
 if TYPE_CHECKING:

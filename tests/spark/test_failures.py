@@ -23,8 +23,8 @@ from sparkfusion import (
 )
 from sparkfusion.ids import TaskKey
 from sparkfusion.observe.events import TaskFailed
-from sparkfusion.runner.spark.blame import spark_error
 from sparkfusion.runner.spark.master import attempts_of
+from sparkfusion.runner.spark.spark_errors import spark_error
 from tests.behaviour.parts import DISTRIBUTED, PARTS, ROWS, assert_usable, record, write_parts
 from tests.behaviour.probes import Counter
 from tests.conftest import Connect
@@ -119,7 +119,7 @@ def test_a_worker_that_dies_twice_fails_the_query_where_spark_tries_once(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on any worker with task processes. Of the tasks in the job, the one that ended them is blamed."""
-    monkeypatch.setattr("sparkfusion.runner.spark.job.attempts_of", lambda _: 1)
+    monkeypatch.setattr("sparkfusion.runner.spark.spark_job.attempts_of", lambda _: 1)
     counter = Counter(tmp_path / "count")
     session.register_udf(troubled(counter, _killed, always=True))
     events = record(session)
@@ -137,7 +137,7 @@ def test_where_spark_tries_once_the_coordinator_tries_again(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`local[2]` gives a task one attempt."""
-    monkeypatch.setattr("sparkfusion.runner.spark.job.attempts_of", lambda _: 1)
+    monkeypatch.setattr("sparkfusion.runner.spark.spark_job.attempts_of", lambda _: 1)
     counter = Counter(tmp_path / "count")
     session.register_udf(troubled(counter, _flaky_disk))
     events = record(session)

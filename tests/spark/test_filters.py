@@ -19,8 +19,8 @@ from pyspark.sql.types import DataType, IntegerType, StringType, StructField, St
 
 from sparkfusion import Session
 from sparkfusion.plan.distribute import ISOLATION_OPTIONS
+from sparkfusion.plan.table_parts import TableHint, mark_tables
 from sparkfusion.plan.table_reads import TableRead, tables_read
-from sparkfusion.plan.tables import TableHint, mark_tables
 from sparkfusion.plan.wire import decode
 from sparkfusion.runner.spark.filters import spark_filter
 from sparkfusion.worker.session import session_config

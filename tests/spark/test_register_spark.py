@@ -20,13 +20,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from sparkfusion import Session, SparkfusionError, UserError
-from sparkfusion.runner.spark.types import arrow_schema
+from sparkfusion.runner.spark.spark_types import arrow_schema
 from tests.behaviour.parts import DISTRIBUTED, rows_of
 from tests.behaviour.probes import PATIENCE, Counter, Gate
 from tests.conftest import Connect
 from tests.runners import ALL_ON_SPARK
 from tests.spark.conf import settings
-from tests.spark.test_types import EXPORTED, ZONE
+from tests.spark.test_spark_types import EXPORTED, ZONE
 from tests.spark.watch import wait_for_no_jobs
 
 STORES = ("local", "spark")
@@ -181,7 +181,7 @@ def test_a_task_that_is_tried_again_reads_the_same_evaluation(
     stored: Session, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the coordinator, where Spark tries once: with a master of `local[2]`."""
-    monkeypatch.setattr("sparkfusion.runner.spark.job.attempts_of", lambda _: 1)
+    monkeypatch.setattr("sparkfusion.runner.spark.spark_job.attempts_of", lambda _: 1)
     counter = Counter(tmp_path / "count")
     stored.register_udf(_fails_once(counter, 0))
     stored.register_spark("t", shuffled_by_chance(spark))

@@ -17,7 +17,7 @@ from sparkfusion import QueryCancelledError, Session, UserError
 from sparkfusion.exchange.home import SharedHome
 from sparkfusion.ids import TaskKey
 from sparkfusion.observe.events import Event, QueryFinished, TaskFinished
-from sparkfusion.runner.spark.order import InPlace, SparkAnswer, StageWiring, pack_answer
+from sparkfusion.runner.spark.spark_task import InPlace, SparkAnswer, StageWiring, pack_answer
 from sparkfusion.runner.spark.task_news import TaskNews
 from sparkfusion.runner.spark.workplace import workplace
 from tests.behaviour.parts import DISTRIBUTED, ROWS, TOTAL, assert_usable, record, write_parts

@@ -32,7 +32,7 @@ from sparkfusion.transport.message import pack, unpack
 from sparkfusion.worker.copy import CopyOrder
 from sparkfusion.worker.server.version import WorkerInfo, WorkerStatus
 from sparkfusion.worker.task import Fetched, OperatorMetrics, TaskInput, TaskOrder, TaskReport
-from sparkfusion.worker.units import FeedInput
+from sparkfusion.worker.unit_files import FeedInput
 from tests.transport.plans import order_of_plan
 
 LIMIT = 1 << 20

@@ -20,7 +20,7 @@ from sparkfusion.feed.unit_codec import encode_unit
 from sparkfusion.feed.units import FileUnit
 from sparkfusion.ids import SourceFile, TaskKey
 from sparkfusion.transport.base import Access, WorkerChannel
-from sparkfusion.transport.flight.worker import Listen, RunningWorker
+from sparkfusion.transport.flight.flight_worker import Listen, RunningWorker
 from sparkfusion.transport.in_process import start_worker, stop_worker
 from sparkfusion.transport.process.children import Children
 from sparkfusion.transport.schemes import connect
@@ -30,8 +30,8 @@ from sparkfusion.worker.server import held as held_module
 from sparkfusion.worker.server import host as host_module
 from sparkfusion.worker.server.guard import Guard
 from sparkfusion.worker.server.host import WorkerHost
-from sparkfusion.worker.server.options import HostOptions
 from sparkfusion.worker.server.places import place_of
+from sparkfusion.worker.server.worker_options import WorkerOptions
 from sparkfusion.worker.task import TaskOrder
 from tests import leaks
 from tests.transport.plans import order_of_plan, order_of_sql, reading
@@ -40,18 +40,18 @@ from tests.worker_processes import IDLE, TOKEN
 SECRET = "s" * 24
 LEASE = 2.0
 NO_ROWS = TaskEnds(rows=lambda batch: None)
-StartTwo = Callable[[HostOptions], Any]
+StartTwo = Callable[[WorkerOptions], Any]
 
 
 @contextmanager
-def in_process(options: HostOptions) -> Iterator[str]:
+def in_process(options: WorkerOptions) -> Iterator[str]:
     address, _ = start_worker(options)
     yield address
     stop_worker(address)
 
 
 @contextmanager
-def flight(options: HostOptions) -> Iterator[str]:
+def flight(options: WorkerOptions) -> Iterator[str]:
     worker = RunningWorker(Listen("127.0.0.1", 0, TOKEN, lease_seconds=LEASE), options)
     yield worker.address
     assert worker.close()
@@ -71,7 +71,7 @@ def children() -> Iterator[Children]:
 
 
 @pytest.fixture(params=TRANSPORTS)
-def start(request: pytest.FixtureRequest, children: Children) -> Callable[[HostOptions], Any]:
+def start(request: pytest.FixtureRequest, children: Children) -> Callable[[WorkerOptions], Any]:
     transport = TRANSPORTS[request.param]
     if request.param != "in children":
         return transport
@@ -80,7 +80,7 @@ def start(request: pytest.FixtureRequest, children: Children) -> Callable[[HostO
 
 @pytest.fixture
 def channel(start: StartTwo, tmp_path: Path) -> Iterator[WorkerChannel]:
-    options = HostOptions(2, str(tmp_path), Guard(trust_python=True))
+    options = WorkerOptions(2, str(tmp_path), Guard(trust_python=True))
     with start(options) as address:
         channel = connect(address, Access(TOKEN))
         yield channel
@@ -124,7 +124,7 @@ def test_a_task_leaves_frames_that_others_read(held: WorkerChannel) -> None:
 
 def test_frames_of_another_worker_are_fetched_by_the_task(held: WorkerChannel, start: StartTwo, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    with start(HostOptions(1, str(tmp_path / "other"))) as address:
+    with start(WorkerOptions(1, str(tmp_path / "other"))) as address:
         other = connect(address, Access(TOKEN))
         lease = other.hold("q1", SECRET, 2.0, fail)
         make = order_of_sql("select x from t", TaskKey("q1", 1, 0), address, tables={"t": pa.table({"x": [1, 2]})})
@@ -296,7 +296,7 @@ def test_a_worker_says_how_busy_others_keep_it(channel: WorkerChannel) -> None:
 
 def test_a_worker_that_closes_sends_its_tasks_elsewhere(start: StartTwo, tmp_path: Path) -> None:
     errors: list[SparkfusionError] = []
-    with start(HostOptions(1, str(tmp_path))) as address:
+    with start(WorkerOptions(1, str(tmp_path))) as address:
         channel = connect(address, Access(TOKEN))
         lease = channel.hold("q1", SECRET, 5.0, lambda error: None)
 
@@ -336,7 +336,7 @@ def test_closing_a_lease_lets_go_of_the_query(channel: WorkerChannel) -> None:
 
 def test_a_worker_that_closes_tells_who_holds_a_query(start: StartTwo, tmp_path: Path) -> None:
     lost: list[SparkfusionError] = []
-    with start(HostOptions(1, str(tmp_path))) as address:
+    with start(WorkerOptions(1, str(tmp_path))) as address:
         channel = connect(address, Access(TOKEN))
         lease = channel.hold("q1", SECRET, 5.0, lost.append)
     until(lambda: bool(lost))
@@ -353,7 +353,7 @@ def test_a_lease_lasts_as_long_as_it_is_renewed(tmp_path: Path, monkeypatch: pyt
     renew = WorkerHost.renew
     monkeypatch.setattr(WorkerHost, "renew", lambda host, query: ear.hear(lambda: renew(host, query)))
     lost: list[SparkfusionError] = []
-    with flight(HostOptions(1, str(tmp_path))) as address:
+    with flight(WorkerOptions(1, str(tmp_path))) as address:
         channel = connect(address, Access(TOKEN))
         lease = channel.hold("q1", SECRET, 2.0, lost.append)
         for _ in range(3):
@@ -461,7 +461,7 @@ def fed_plan(directory: Path) -> tuple[bytes, Any]:
 
     import sparkfusion
     from sparkfusion.plan.isolate import isolate
-    from sparkfusion.runner.feeds import feed_input
+    from sparkfusion.runner.job_feeds import feed_input
 
     for index in range(3):
         pq.write_table(pa.table({"x": [index, index]}), directory / f"{index}.parquet")

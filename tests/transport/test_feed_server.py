@@ -28,7 +28,7 @@ from sparkfusion.transport.flight.protocol import FEED, SECRET_HEADER
 from sparkfusion.transport.message import pack, unpack
 from sparkfusion.worker.carry_out import TaskEnds
 from sparkfusion.worker.task import TaskOrder
-from sparkfusion.worker.units import FeedInput
+from sparkfusion.worker.unit_files import FeedInput
 
 QUERY = "query"
 

@@ -12,20 +12,20 @@ import pytest
 
 import sparkfusion
 from sparkfusion.exchange.channel import ChannelClosedError
-from sparkfusion.runner.job import DrivenJob
+from sparkfusion.runner.driven_job import DrivenJob
 from sparkfusion.runner.worker_job import WorkerJob
 from sparkfusion.transport import in_process
 from sparkfusion.transport.base import Access
 from sparkfusion.transport.flight.task_channel import CallChannel
 from sparkfusion.transport.in_process import start_worker, stop_worker
 from sparkfusion.transport.schemes import connect
-from sparkfusion.worker.server.options import HostOptions
+from sparkfusion.worker.server.worker_options import WorkerOptions
 from tests.worker_processes import IDLE
 
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    address, _ = start_worker(HostOptions(2))
+    address, _ = start_worker(WorkerOptions(2))
     yield address
     stop_worker(address)
 

@@ -23,9 +23,9 @@ from sparkfusion.transport.membership import Cluster, RoutedTask, cluster_of
 from sparkfusion.transport.schemes import connect
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.server import host as host_module
-from sparkfusion.worker.server.options import HostOptions
 from sparkfusion.worker.server.rewrites import NamedRewrite, RewriteContext
 from sparkfusion.worker.server.version import WorkerInfo, difference, this_version
+from sparkfusion.worker.server.worker_options import WorkerOptions
 
 EAGER = {"sparkfusion.bytes_per_partition": 1}
 COUNT = "select k, count(*) as n from t group by k order by k"
@@ -40,7 +40,7 @@ def table(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def two() -> Iterator[list[str]]:
-    addresses = [start_worker(HostOptions(2))[0] for _ in range(2)]
+    addresses = [start_worker(WorkerOptions(2))[0] for _ in range(2)]
     yield addresses
     for address in addresses:
         stop_worker(address)
@@ -216,7 +216,7 @@ def test_an_extension_changes_plans_on_the_worker(table: Path, monkeypatch: pyte
         return plan
 
     monkeypatch.setattr(host_module, "installed_rewrites", lambda: [NamedRewrite("test", rewrite)])
-    address, _ = start_worker(HostOptions(2))
+    address, _ = start_worker(WorkerOptions(2))
     with sparkfusion.connect(Cluster([address], extensions={"locale": "de"}), config=EAGER) as session:
         session.register_parquet("t", str(table))
         assert session.sql(COUNT).count() == 3

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from sparkfusion.cli.statements import Statement, split
+from sparkfusion.cli.script import Statement, split
 from sparkfusion.cli.tables import FORMATS, Table, check_unique, hint_of, parse_table, register
 from sparkfusion.config import PREFIX, SETTINGS
 from sparkfusion.errors import UserError

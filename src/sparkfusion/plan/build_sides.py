@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from sparkfusion.plan.feeds import feed_of
 from sparkfusion.plan.joins import BUILD_EMITTING, collects_left
-from sparkfusion.plan.tables import parts_of
+from sparkfusion.plan.table_parts import parts_of
 from sparkfusion.plan.wire import PlanNode, children, copy_of, file_scan_conf, kind, walk
 from sparkfusion.plan.wire import wire_pb2 as pb
 from sparkfusion.plan.wire.build import coalesce

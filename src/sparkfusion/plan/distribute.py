@@ -12,7 +12,7 @@ from sparkfusion.plan.gate import check_physical
 from sparkfusion.plan.rules import apply_rules
 from sparkfusion.plan.schema import SchemaProbe
 from sparkfusion.plan.stage import StageGraph
-from sparkfusion.plan.tables import parts_of
+from sparkfusion.plan.table_parts import parts_of
 from sparkfusion.plan.wire import PlanNode, walk
 
 ISOLATION_OPTIONS: dict[str, str] = {

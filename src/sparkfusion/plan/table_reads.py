@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sparkfusion.ids import TableId
 from sparkfusion.plan.conditions import Attribute, Condition, Some, read_condition
 from sparkfusion.plan.sources import columns_read
-from sparkfusion.plan.tables import TablePart, parts_of
+from sparkfusion.plan.table_parts import TablePart, parts_of
 from sparkfusion.plan.wire import PlanNode, body, children, kind
 from sparkfusion.plan.wire import wire_pb2 as pb
 

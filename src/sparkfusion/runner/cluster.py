@@ -13,8 +13,8 @@ from pathlib import Path
 from sparkfusion.config import Settings
 from sparkfusion.errors import ExternalError, SparkfusionError, UserError
 from sparkfusion.runner.base import QueryJob, RunningJob
-from sparkfusion.runner.functions import TravellingFunctions
 from sparkfusion.runner.members import Member, at_once
+from sparkfusion.runner.travelling_functions import TravellingFunctions
 from sparkfusion.runner.without_spark import WithoutSpark
 from sparkfusion.runner.worker_job import WorkerJob, begun
 from sparkfusion.transport.base import WorkerChannel

@@ -21,7 +21,7 @@ from sparkfusion.plan.sources import groups_read
 from sparkfusion.plan.stage import StageGraph
 from sparkfusion.plan.wire import decode
 from sparkfusion.runner.base import QueryJob
-from sparkfusion.runner.feeds import feed_input
+from sparkfusion.runner.job_feeds import feed_input
 from sparkfusion.runner.machine import (
     HEAD,
     Aborted,

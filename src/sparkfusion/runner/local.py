@@ -9,21 +9,21 @@ from pathlib import Path
 from sparkfusion.config import Settings, available_cores
 from sparkfusion.errors import LostInputError
 from sparkfusion.runner.base import QueryJob, RunningJob
-from sparkfusion.runner.functions import TravellingFunctions
-from sparkfusion.runner.job import task_memory
+from sparkfusion.runner.driven_job import task_memory
 from sparkfusion.runner.members import Member
+from sparkfusion.runner.travelling_functions import TravellingFunctions
 from sparkfusion.runner.without_spark import WithoutSpark
 from sparkfusion.runner.worker_job import WorkerJob, begun
 from sparkfusion.transport.in_process import InProcessChannel
 from sparkfusion.transport.process.children import Children
 from sparkfusion.transport.process.supervised import GRACE_SECONDS
-from sparkfusion.worker.functions import OwnFunctions
-from sparkfusion.worker.limits import spill_directory
+from sparkfusion.worker.memory_limits import spill_directory
 from sparkfusion.worker.server.fetch import FrameReader
 from sparkfusion.worker.server.guard import OPEN
 from sparkfusion.worker.server.host import WorkerHost
-from sparkfusion.worker.server.options import HostOptions
 from sparkfusion.worker.server.rewrites import NamedRewrite, installed_rewrites
+from sparkfusion.worker.server.worker_options import WorkerOptions
+from sparkfusion.worker.user_functions import OwnFunctions
 
 
 class LocalRunner(WithoutSpark):
@@ -85,9 +85,9 @@ def _no_peers(address: str) -> FrameReader:
     raise LostInputError(f"there is no worker {address} in this process")
 
 
-def _options(job: QueryJob, children: Children | None) -> HostOptions:
+def _options(job: QueryJob, children: Children | None) -> WorkerOptions:
     directory = job.settings.directory()
-    return HostOptions(
+    return WorkerOptions(
         slots=job.settings.resolved_slots(),
         counts_slots=False,
         directory=directory,

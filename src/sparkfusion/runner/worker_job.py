@@ -24,12 +24,12 @@ from sparkfusion.feed.feed import UnitSource
 from sparkfusion.ids import StageId, TaskKey
 from sparkfusion.plan.stage import ExchangeKind
 from sparkfusion.runner.base import QueryJob
-from sparkfusion.runner.functions import TravellingFunctions
-from sparkfusion.runner.job import DrivenJob, task_memory
+from sparkfusion.runner.driven_job import DrivenJob, task_memory
 from sparkfusion.runner.machine import HEAD
 from sparkfusion.runner.members import Member, Members, NoWorkerError, at_once
 from sparkfusion.runner.passed import AttemptRows, OtherRowsError, PassedRows
 from sparkfusion.runner.pool import TaskPool
+from sparkfusion.runner.travelling_functions import TravellingFunctions
 from sparkfusion.transport.membership import Cluster, RoutedTask
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds

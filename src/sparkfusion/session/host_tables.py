@@ -13,7 +13,7 @@ from datafusion import SessionContext
 from sparkfusion.errors import UserError
 from sparkfusion.ids import TableId
 from sparkfusion.plan.sources import object_path
-from sparkfusion.plan.tables import TableHint, mark_tables
+from sparkfusion.plan.table_parts import TableHint, mark_tables
 from sparkfusion.plan.wire import PlanNode
 from sparkfusion.runner.base import HostTable
 from sparkfusion.session.placeholders import Placeholders

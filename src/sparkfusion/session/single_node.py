@@ -18,7 +18,7 @@ from sparkfusion.exchange.owned import OwnedDirectory
 from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.worker import loops, open_work
 from sparkfusion.worker.cancel import CancelToken
-from sparkfusion.worker.limits import memory_share, spill_directory
+from sparkfusion.worker.memory_limits import memory_share, spill_directory
 from sparkfusion.worker.session import PrepareContext, Surroundings, task_context
 from sparkfusion.worker.task import TaskReport
 

@@ -18,7 +18,7 @@ from sparkfusion.transport.message import Fields, pack, unpack
 from sparkfusion.worker.copy import CopyOrder
 from sparkfusion.worker.server.version import WorkerInfo, WorkerStatus
 from sparkfusion.worker.task import Fetched, OperatorMetrics, TaskInput, TaskOrder, TaskReport
-from sparkfusion.worker.units import FeedInput
+from sparkfusion.worker.unit_files import FeedInput
 
 _MOST_OPTION_BYTES = 1024 * 1024
 _ERRORS: dict[str, type[SparkfusionError]] = {

@@ -15,9 +15,9 @@ from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds
 from sparkfusion.worker.server.fetch import Piece
 from sparkfusion.worker.server.host import WorkerHost
-from sparkfusion.worker.server.options import HostOptions
 from sparkfusion.worker.server.rewrites import NamedRewrite
 from sparkfusion.worker.server.version import WorkerInfo, WorkerStatus
+from sparkfusion.worker.server.worker_options import WorkerOptions
 from sparkfusion.worker.task import TaskOrder, TaskReport
 
 SCHEME = "in-process"
@@ -25,7 +25,7 @@ _PIECE_BYTES = 4 * 1024 * 1024
 _hosts: dict[str, WorkerHost] = {}
 
 
-def start_worker(options: HostOptions, rewrites: Sequence[NamedRewrite] | None = None) -> tuple[str, WorkerHost]:
+def start_worker(options: WorkerOptions, rewrites: Sequence[NamedRewrite] | None = None) -> tuple[str, WorkerHost]:
     """A worker in this process and its address, until it is stopped."""
     host = WorkerHost(options, lambda address: InProcessChannel(address, _found(address)), rewrites)
     address = f"{SCHEME}://{id(host):x}"

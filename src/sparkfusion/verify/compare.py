@@ -9,9 +9,9 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sparkfusion.verify.compare_options import CompareOptions
+from sparkfusion.verify.declared_order import OrderKey, order_violation
 from sparkfusion.verify.encode import EncodedColumn, FloatColumn, Floats, encode_column, nullable
-from sparkfusion.verify.options import CompareOptions
-from sparkfusion.verify.order import OrderKey, order_violation
 from sparkfusion.verify.pairing import Closeness, pair
 from sparkfusion.verify.rendering import render_row
 

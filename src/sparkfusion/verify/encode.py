@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sparkfusion.verify.options import CompareOptions
+from sparkfusion.verify.compare_options import CompareOptions
 
 Floats = tuple[float, ...]
 Cell = tuple[Hashable, Floats]

@@ -22,10 +22,10 @@ from datafusion import SessionContext, SQLOptions
 
 from sparkfusion.errors import SparkfusionError, VerificationError, classify
 from sparkfusion.plan.stage import Distribution
+from sparkfusion.verify.compare_options import CompareOptions
 from sparkfusion.verify.evidence import Evidence
 from sparkfusion.verify.interrupt import interruptible
 from sparkfusion.verify.judge import Judge, Verdict
-from sparkfusion.verify.options import CompareOptions
 from sparkfusion.verify.reproducer import write_reproducer
 from sparkfusion.verify.result import Leg, LegName, Outcome, VerifyResult
 from sparkfusion.verify.subject import VerifiableFrame, VerifiableSession, context_of, datafusion_settings_of

@@ -10,10 +10,10 @@ import pyarrow as pa
 from datafusion import LogicalPlan, SessionContext
 
 from sparkfusion.verify.compare import Comparison, compare_tables
-from sparkfusion.verify.determinism import reason_in_answers, reason_in_plan
+from sparkfusion.verify.compare_options import CompareOptions
+from sparkfusion.verify.declared_order import DeclaredOrder, declared_order, order_violation
 from sparkfusion.verify.limits import LimitChoice, LimitNode, compare_limited, limit_choice, outermost_limit
-from sparkfusion.verify.options import CompareOptions
-from sparkfusion.verify.order import DeclaredOrder, declared_order, order_violation
+from sparkfusion.verify.several_answers import reason_in_answers, reason_in_plan
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from datafusion import DataFrame, LogicalPlan, SessionContext, col
 from datafusion import expr as df_expr
 
 from sparkfusion.verify.compare import Comparison, Difference, match_rows
+from sparkfusion.verify.compare_options import CompareOptions
+from sparkfusion.verify.declared_order import rank_values, wrapped
 from sparkfusion.verify.encode import encode_column, plain
-from sparkfusion.verify.options import CompareOptions
-from sparkfusion.verify.order import rank_values, wrapped
 from sparkfusion.verify.pairing import Closeness
 
 _PASSES_ROWS = (df_expr.Projection, df_expr.SubqueryAlias, df_expr.Sort)

@@ -12,8 +12,8 @@ from sparkfusion.errors import SparkfusionError, UserError, first_words
 from sparkfusion.feed.ready.stores import open_path
 from sparkfusion.feed.units import FileUnit, WorkUnit
 from sparkfusion.worker.cancel import CancelToken
+from sparkfusion.worker.unit_files import Chunk, FeedInput, file_chunks, partition_values, unless_cancelled
 from sparkfusion.worker.unit_rows import Spool
-from sparkfusion.worker.units import Chunk, FeedInput, file_chunks, partition_values, unless_cancelled
 
 _FILE_FORMAT = b"ARROW1"
 

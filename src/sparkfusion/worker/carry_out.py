@@ -16,10 +16,10 @@ from sparkfusion.feed.feed import UnitSource
 from sparkfusion.ids import TaskKey
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.copy import CopySink
-from sparkfusion.worker.functions import NO_FUNCTIONS, OwnFunctions, feed_end_of, prepare_of
 from sparkfusion.worker.run_task import run_task
 from sparkfusion.worker.session import Surroundings
 from sparkfusion.worker.task import TaskOrder, TaskReport
+from sparkfusion.worker.user_functions import NO_FUNCTIONS, OwnFunctions, feed_end_of, prepare_of
 
 
 def _no_rows(batch: pa.RecordBatch) -> None:

@@ -27,13 +27,13 @@ from sparkfusion.plan.wire.depth import check_depth
 from sparkfusion.worker import loops
 from sparkfusion.worker.arrow_streams import arrow_chunks
 from sparkfusion.worker.bad_lines import find_bad_line, is_located
-from sparkfusion.worker.blame import is_about_files, name_files, name_table
 from sparkfusion.worker.cancel import CancelToken
+from sparkfusion.worker.file_errors import is_about_files, name_files, name_table
 from sparkfusion.worker.measure import operator_metrics, sum_operators
 from sparkfusion.worker.session import Surroundings, task_context
 from sparkfusion.worker.task import OperatorMetrics, TaskOrder, TaskReport
+from sparkfusion.worker.unit_files import LOCAL_STORE, Chunk, FeedEnd, FeedInput, file_chunks, unless_cancelled
 from sparkfusion.worker.unit_rows import row_chunks, unit_directory
-from sparkfusion.worker.units import LOCAL_STORE, Chunk, FeedEnd, FeedInput, file_chunks, unless_cancelled
 
 
 def run_task(

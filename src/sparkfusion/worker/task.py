@@ -10,7 +10,7 @@ from sparkfusion.exchange.manifest import Manifest
 from sparkfusion.feed.rejected import Rejected
 from sparkfusion.ids import ExchangeId, SourceFile, TaskKey
 from sparkfusion.worker.copy import CopyOrder
-from sparkfusion.worker.units import FeedInput
+from sparkfusion.worker.unit_files import FeedInput
 
 Destination = Literal["store", "consumer"]
 

@@ -22,7 +22,7 @@ from sparkfusion.feed.units import FileUnit, WorkUnit
 from sparkfusion.plan.feeds import UnitFile
 from sparkfusion.plan.sources import object_path
 from sparkfusion.worker.cancel import CancelToken
-from sparkfusion.worker.units import LOCAL_STORE, Chunk, FeedInput, unless_cancelled
+from sparkfusion.worker.unit_files import LOCAL_STORE, Chunk, FeedInput, unless_cancelled
 
 _CHUNK_BYTES = 32 * 1024 * 1024
 _FULL_BATCH_ROWS = 8192

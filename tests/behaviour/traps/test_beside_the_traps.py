@@ -70,7 +70,7 @@ def test_a_panic_in_a_task_ends_the_query(
     def panic(*args: object) -> None:
         raise PanicError("index out of bounds")
 
-    here, on_spark = "sparkfusion.worker.carry_out.run_task", "sparkfusion.runner.spark.job.run_on_executor"
+    here, on_spark = "sparkfusion.worker.carry_out.run_task", "sparkfusion.runner.spark.spark_job.run_on_executor"
     monkeypatch.setattr(here if runner.name == "local" else on_spark, panic)
     (error,) = run_alone(connected({"sparkfusion.task_retries": 0}), "select v from facts", seconds=PATIENCE)
     assert not isinstance(error, QueryCancelledError)

@@ -33,7 +33,7 @@ from sparkfusion.transport.in_process import start_worker as start_in_process
 from sparkfusion.transport.in_process import stop_worker
 from sparkfusion.transport.process import supervised
 from sparkfusion.worker.server.guard import Guard
-from sparkfusion.worker.server.options import HostOptions
+from sparkfusion.worker.server.worker_options import WorkerOptions
 from tests.behaviour.probes import Counter, Gate
 from tests.leaks import TASK_PROCESS
 from tests.transport.conftest import StartWorker
@@ -271,7 +271,7 @@ def test_a_reader_that_cannot_be_pickled_is_named() -> None:
 
 def test_without_processes_a_reader_that_hangs_loses_its_slot_with_the_query(tmp_path: Path) -> None:
     """Nothing can end it there. The worker has one slot, which the next query gets."""
-    options = HostOptions(1, str(tmp_path), Guard(trust_python=True), release_seconds=0.1)
+    options = WorkerOptions(1, str(tmp_path), Guard(trust_python=True), release_seconds=0.1)
     address, _ = start_in_process(options)
     with Gate(tmp_path) as gate, sparkfusion.connect(Cluster([address]), config=MANY_TASKS) as session:
         hold = gate.hold()

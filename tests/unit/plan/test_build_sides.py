@@ -15,7 +15,7 @@ from datafusion.plan import ExecutionPlan
 from sparkfusion.ids import SourceFile
 from sparkfusion.plan.build_sides import choose_build_sides
 from sparkfusion.plan.schema import SchemaProbe
-from sparkfusion.plan.tables import TableHint, bind_tables, mark_tables, parts_of
+from sparkfusion.plan.table_parts import TableHint, bind_tables, mark_tables, parts_of
 from sparkfusion.plan.wire import PlanNode, decode, encode, kind, walk
 from sparkfusion.plan.wire import wire_pb2 as pb
 from tests.unit.plan.plans import NO_BROADCAST, context

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from sparkfusion.plan.conditions import Attribute, read_condition
+from sparkfusion.plan.table_parts import TableHint, mark_tables
 from sparkfusion.plan.table_reads import tables_read
-from sparkfusion.plan.tables import TableHint, mark_tables
 from sparkfusion.plan.wire import decode
 from sparkfusion.plan.wire import wire_pb2 as pb
 from tests.unit.plan.plans import NO_BROADCAST, context

@@ -8,9 +8,9 @@ import datafusion
 import pyarrow as pa
 import pytest
 
+from sparkfusion.verify.compare_options import CompareOptions
 from sparkfusion.verify.judge import Judge, Verdict
 from sparkfusion.verify.limits import inner_limits, limit_choice, outermost_limit
-from sparkfusion.verify.options import CompareOptions
 
 OPTIONS = CompareOptions()
 

@@ -9,7 +9,7 @@ import click
 from sparkfusion.cli.options import open_session, read_statements, session_options, source_options
 from sparkfusion.cli.output import destination
 from sparkfusion.cli.progress_line import progress_line
-from sparkfusion.cli.statements import located
+from sparkfusion.cli.script import located
 from sparkfusion.cli.tables import Table
 
 ExplainFormat = Literal["text", "json", "dot"]

@@ -12,7 +12,7 @@ import pyarrow as pa
 from sparkfusion.cli.options import open_session, read_statements, session_options, source_options
 from sparkfusion.cli.output import OUTPUT_FORMATS, OutputFormat, counted, destination, write
 from sparkfusion.cli.progress_line import ProgressLine, progress_line
-from sparkfusion.cli.statements import located
+from sparkfusion.cli.script import located
 from sparkfusion.cli.tables import Table
 from sparkfusion.session.changes import refusals_explained
 

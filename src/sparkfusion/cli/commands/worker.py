@@ -94,16 +94,16 @@ def worker(
       sparkfusion worker --port 7070
       sparkfusion worker --host 10.0.0.5 --port 7070 --tls-cert w.pem --tls-key w.key --token-file token
     """
-    from sparkfusion.transport.flight.worker import Listen, RunningWorker
+    from sparkfusion.transport.flight.flight_worker import Listen, RunningWorker
     from sparkfusion.transport.process.children import Children
     from sparkfusion.worker.server.guard import Guard
-    from sparkfusion.worker.server.options import HostOptions
+    from sparkfusion.worker.server.worker_options import WorkerOptions
 
     token, made = _token(token_file)
     _check_store(store_dir)
     guard = Guard(roots=tuple(_directory(root) for root in roots), trust_python=trust_python)
     slots = slots or available_cores()
-    options = HostOptions(slots, store_dir, guard, children=Children(slots) if task_processes else None)
+    options = WorkerOptions(slots, store_dir, guard, children=Children(slots) if task_processes else None)
     listen = Listen(host, port, token, _tls(tls_cert, tls_key, tls_ca, tls_peer_ca), insecure, lease_seconds)
     stop = _stop_on_signals()
     running = RunningWorker(listen, options)

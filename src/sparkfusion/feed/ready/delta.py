@@ -15,8 +15,8 @@ from sparkfusion.feed.provider import FeedContext, Reader, WorkUnitFeedProvider
 from sparkfusion.feed.ready.bounds import comparisons, may_hold
 from sparkfusion.feed.ready.extras import needed
 from sparkfusion.feed.ready.hive import Column
+from sparkfusion.feed.ready.plain_schema import plain_schema
 from sparkfusion.feed.ready.secrets import shown_url, without_secrets
-from sparkfusion.feed.ready.types import plain_schema
 from sparkfusion.feed.units import FileUnit
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from sparkfusion.feed.provider import FeedContext, Reader, WorkUnitFeedProvider
 from sparkfusion.feed.ready.bounds import comparisons
 from sparkfusion.feed.ready.extras import needed
 from sparkfusion.feed.ready.iceberg_schema import check_readable_by_name
-from sparkfusion.feed.ready.types import plain_schema
+from sparkfusion.feed.ready.plain_schema import plain_schema
 from sparkfusion.feed.units import FileUnit
 
 if TYPE_CHECKING:

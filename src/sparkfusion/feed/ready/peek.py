@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 from datafusion import SessionContext
 
 from sparkfusion.errors import SparkfusionError, UserError, first_words
+from sparkfusion.feed.ready.plain_schema import plain_schema
 from sparkfusion.feed.ready.stores import LocalStore, Store
-from sparkfusion.feed.ready.types import plain_schema
 
 _HEAD_BYTES = 4 * 1024 * 1024
 _OF_LINES = ("csv", "json")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sparkfusion.plan.gate import NotDistributableError
 from sparkfusion.plan.joins import emits_build_rows
-from sparkfusion.plan.order import may_be_ordered, nodes_with_order_need
+from sparkfusion.plan.row_order import may_be_ordered, nodes_with_order_need
 from sparkfusion.plan.wire import PlanNode, body, partition_count
 from sparkfusion.plan.wire.build import coalesce
 

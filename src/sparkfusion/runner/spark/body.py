@@ -17,9 +17,9 @@ from sparkfusion.exchange.chunks import Origin, chunks_of, failure_of
 from sparkfusion.exchange.remote import upload
 from sparkfusion.exchange.store import BorrowedStore
 from sparkfusion.runner.spark.inputs import localized, take_rows
-from sparkfusion.runner.spark.order import SparkAnswer, StageWiring, ToRows, ToUrl, pack_answer
 from sparkfusion.runner.spark.receive import receive
 from sparkfusion.runner.spark.rows import key as row_key
+from sparkfusion.runner.spark.spark_task import SparkAnswer, StageWiring, ToRows, ToUrl, pack_answer
 from sparkfusion.runner.spark.workplace import Workplace, workplace
 from sparkfusion.transport.codec import pack_error
 from sparkfusion.worker.cancel import CancelToken

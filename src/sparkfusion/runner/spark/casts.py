@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sparkfusion.errors import InternalError, UserError
-from sparkfusion.runner.spark.types import is_listlike
+from sparkfusion.runner.spark.spark_types import is_listlike
 
 _TIME = pa.time64("ns")
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pyspark import SparkContext
 
 from sparkfusion.errors import UserError
-from sparkfusion.runner.spark.blame import spark_error
 from sparkfusion.runner.spark.master import is_local
 from sparkfusion.runner.spark.shipping import ship_package
+from sparkfusion.runner.spark.spark_errors import spark_error
 
 Answer = Mapping[str, str]
 """What a process says of itself: its `host`, and the version of everything that has to fit, or `missing`."""

@@ -9,7 +9,7 @@ from pyspark import SparkContext
 
 from sparkfusion.ids import new_query_id
 from sparkfusion.runner.spark.environment import check_executors, is_checked
-from sparkfusion.runner.spark.jobs import TaggedJobs
+from sparkfusion.runner.spark.tagged_jobs import TaggedJobs
 
 
 class HeadStart:

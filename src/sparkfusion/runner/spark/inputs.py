@@ -10,7 +10,7 @@ from sparkfusion.errors import ExternalError, LostInputError
 from sparkfusion.exchange.chunks import ChunkSpool, Origin
 from sparkfusion.exchange.remote import download
 from sparkfusion.ids import SourceFile
-from sparkfusion.runner.spark.order import RowInput, Source
+from sparkfusion.runner.spark.spark_task import RowInput, Source
 from sparkfusion.transport.codec import error_of
 from sparkfusion.transport.message import unpack
 from sparkfusion.worker.task import TaskInput

@@ -17,15 +17,15 @@ from sparkfusion.ids import StageId, TaskKey
 from sparkfusion.plan.isolate import isolate
 from sparkfusion.plan.stage import Stage
 from sparkfusion.runner.base import QueryJob
-from sparkfusion.runner.functions import TravellingFunctions
 from sparkfusion.runner.spark.body import run_for_spark, run_on_executor
 from sparkfusion.runner.spark.casts import for_spark
 from sparkfusion.runner.spark.master import attempts_of
-from sparkfusion.runner.spark.order import Source, StageWiring, TaskWiring, ToRows, pack_task
 from sparkfusion.runner.spark.rows import RowPlan, as_dataset, shuffle
-from sparkfusion.runner.spark.tables import SparkTables
-from sparkfusion.runner.spark.types import spark_arrow_schema, spark_schema
+from sparkfusion.runner.spark.spark_tables import SparkTables
+from sparkfusion.runner.spark.spark_task import Source, StageWiring, TaskWiring, ToRows, pack_task
+from sparkfusion.runner.spark.spark_types import spark_arrow_schema, spark_schema
 from sparkfusion.runner.spark.wiring import Output, wire
+from sparkfusion.runner.travelling_functions import TravellingFunctions
 from sparkfusion.worker.task import TaskOrder
 
 

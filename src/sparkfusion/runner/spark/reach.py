@@ -18,8 +18,8 @@ from sparkfusion.exchange.home import SharedHome
 from sparkfusion.exchange.remote import RemoteHome, exists, read_bytes, write_bytes
 from sparkfusion.exchange.urls import is_url, plain_path, shown
 from sparkfusion.ids import new_query_id
-from sparkfusion.runner.spark.blame import spark_error
 from sparkfusion.runner.spark.environment import check_executors, slots_to_ask
+from sparkfusion.runner.spark.spark_errors import spark_error
 
 _TOKEN = "token.arrow"  # named like frames: what a driver leaves that dies meanwhile is known to be ours
 _reached: weakref.WeakKeyDictionary[SparkContext, set[str]] = weakref.WeakKeyDictionary()

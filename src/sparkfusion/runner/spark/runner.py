@@ -20,12 +20,12 @@ from sparkfusion.runner.spark.choice import choose_store
 from sparkfusion.runner.spark.environment import check_executors
 from sparkfusion.runner.spark.feeding import FeedHost
 from sparkfusion.runner.spark.head_start import HeadStart
-from sparkfusion.runner.spark.job import SparkJob
 from sparkfusion.runner.spark.lineage import lineage
 from sparkfusion.runner.spark.master import is_local
 from sparkfusion.runner.spark.reach import check_reach
-from sparkfusion.runner.spark.tables import SparkTables
-from sparkfusion.runner.spark.types import spark_arrow_schema, spark_schema
+from sparkfusion.runner.spark.spark_job import SparkJob
+from sparkfusion.runner.spark.spark_tables import SparkTables
+from sparkfusion.runner.spark.spark_types import spark_arrow_schema, spark_schema
 
 
 class SparkRunner:

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.accumulators import Accumulator, AccumulatorParam, _accumulatorRegistry
 
-from sparkfusion.runner.spark.order import SparkAnswer, answer_of
+from sparkfusion.runner.spark.spark_task import SparkAnswer, answer_of
 
 Hear = Callable[[SparkAnswer], None]
 

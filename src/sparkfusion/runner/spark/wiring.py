@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from sparkfusion.ids import ExchangeId, StageId
 from sparkfusion.plan.stage import ExchangeKind, StageGraph
-from sparkfusion.runner.spark.order import RowInput, Source
 from sparkfusion.runner.spark.rows import Piece, Shuffled
+from sparkfusion.runner.spark.spark_task import RowInput, Source
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sparkfusion.exchange.owned import OwnedDirectory, remove_orphans
-from sparkfusion.runner.spark.order import StageWiring, ToFiles
+from sparkfusion.runner.spark.spark_task import StageWiring, ToFiles
 
 
 class Workplace:

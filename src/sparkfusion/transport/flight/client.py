@@ -14,8 +14,8 @@ from sparkfusion.errors import LostInputError, QueryCancelledError, SparkfusionE
 from sparkfusion.ids import QueryId, TaskKey
 from sparkfusion.transport.base import Access, Lease
 from sparkfusion.transport.codec import error_of, info_of, pack_key, pack_order, status_of
-from sparkfusion.transport.flight.blame import RefusedError, flight_error
-from sparkfusion.transport.flight.ending import end_call
+from sparkfusion.transport.flight.end_call import end_call
+from sparkfusion.transport.flight.flight_errors import RefusedError, flight_error
 from sparkfusion.transport.flight.lease import FlightLease
 from sparkfusion.transport.flight.protocol import (
     FRAMES,

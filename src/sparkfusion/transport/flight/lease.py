@@ -13,8 +13,8 @@ from pyarrow import flight
 from sparkfusion.errors import ExternalError, SparkfusionError
 from sparkfusion.ids import QueryId
 from sparkfusion.transport.codec import error_of
-from sparkfusion.transport.flight.blame import flight_error
-from sparkfusion.transport.flight.ending import end_call
+from sparkfusion.transport.flight.end_call import end_call
+from sparkfusion.transport.flight.flight_errors import flight_error
 from sparkfusion.transport.flight.protocol import LEASE, RENEW_SECONDS, SMALL_MESSAGE
 from sparkfusion.transport.message import pack, unpack
 

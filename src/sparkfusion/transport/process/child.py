@@ -18,11 +18,11 @@ from sparkfusion.errors import QueryCancelledError, SparkfusionError, classify
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.transport.codec import pack_error, pack_report
 from sparkfusion.transport.message import pack, unpack
-from sparkfusion.transport.process.order import child_order_of
+from sparkfusion.transport.process.child_order import child_order_of
 from sparkfusion.transport.process.pipe import Pipe
 from sparkfusion.transport.task_channel import TaskChannel
 from sparkfusion.worker.carry_out import carry_out
-from sparkfusion.worker.server.child import ChildOrder
+from sparkfusion.worker.server.task_processes import ChildOrder
 
 _LOOK_SECONDS = 0.02
 _BUSY_SECONDS = 0.005

@@ -18,11 +18,11 @@ from sparkfusion.exchange.store import SHARED_MEMORY, LocalFrameStore, MemoryBud
 from sparkfusion.ids import QueryId, TaskKey
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskStores
-from sparkfusion.worker.server.child import Places
 from sparkfusion.worker.server.fetch import InputFetcher, Peers
-from sparkfusion.worker.server.options import HostOptions
 from sparkfusion.worker.server.places import name_of
 from sparkfusion.worker.server.slot import Slot
+from sparkfusion.worker.server.task_processes import Places
+from sparkfusion.worker.server.worker_options import WorkerOptions
 from sparkfusion.worker.task import TaskOrder, TaskReport
 
 
@@ -34,7 +34,7 @@ class HeldQuery:
     """
 
     def __init__(
-        self, query: QueryId, secret: str, options: HostOptions, peers: Peers, on_lost: Callable[[], None]
+        self, query: QueryId, secret: str, options: WorkerOptions, peers: Peers, on_lost: Callable[[], None]
     ) -> None:
         self.secret = secret
         self.on_lost = on_lost
@@ -121,7 +121,7 @@ class HeldQuery:
 class QueryStores:
     """The directories of one query."""
 
-    def __init__(self, query: QueryId, secret: str, options: HostOptions, order: TaskOrder, peers: Peers) -> None:
+    def __init__(self, query: QueryId, secret: str, options: WorkerOptions, order: TaskOrder, peers: Peers) -> None:
         most = machine_memory()
         memory = MemoryBudget(most // 8 if order.store_memory < 0 else min(order.store_memory, most))
         self._frames = LocalFrameStore(query, memory_budget=memory, directory=options.directory)

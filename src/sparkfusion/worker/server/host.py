@@ -29,14 +29,14 @@ from sparkfusion.exchange.store import SHARED_MEMORY
 from sparkfusion.ids import QueryId, TaskKey
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds, carry_out
-from sparkfusion.worker.server.child import ChildOrder
 from sparkfusion.worker.server.fetch import Peers
 from sparkfusion.worker.server.guard import TRUST, Guard, named_refusal
 from sparkfusion.worker.server.held import HeldQuery, QueryStores
-from sparkfusion.worker.server.options import HostOptions
 from sparkfusion.worker.server.rewrites import NamedRewrite, RewriteContext, installed_rewrites, rewritten
 from sparkfusion.worker.server.slot import Slot, lending
+from sparkfusion.worker.server.task_processes import ChildOrder
 from sparkfusion.worker.server.version import WorkerInfo, WorkerStatus, this_version
+from sparkfusion.worker.server.worker_options import WorkerOptions
 from sparkfusion.worker.session import Surroundings
 from sparkfusion.worker.task import Fetched, TaskOrder, TaskReport
 
@@ -51,7 +51,7 @@ class WorkerHost:
         rewrites: changes of every plan, in order; by default those that installed packages register.
     """
 
-    def __init__(self, options: HostOptions, peers: Peers, rewrites: Sequence[NamedRewrite] | None = None) -> None:
+    def __init__(self, options: WorkerOptions, peers: Peers, rewrites: Sequence[NamedRewrite] | None = None) -> None:
         self._options = options
         self._peers = peers
         self._rewrites = list(rewrites) if rewrites is not None else installed_rewrites()

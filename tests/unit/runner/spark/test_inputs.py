@@ -10,7 +10,7 @@ from sparkfusion.errors import ExternalError, LostInputError, UserError
 from sparkfusion.exchange.chunks import ChunkSpool, Origin, chunks_of, failure_of
 from sparkfusion.exchange.manifest import FrameFile
 from sparkfusion.runner.spark.inputs import take_rows
-from sparkfusion.runner.spark.order import RowInput, Source
+from sparkfusion.runner.spark.spark_task import RowInput, Source
 from sparkfusion.transport.codec import pack_error
 
 

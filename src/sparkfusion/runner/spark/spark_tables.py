@@ -20,9 +20,9 @@ from sparkfusion.plan.table_reads import TableRead, tables_read
 from sparkfusion.plan.wire import decode
 from sparkfusion.runner.base import HostTable
 from sparkfusion.runner.spark.filters import spark_filter
-from sparkfusion.runner.spark.order import TableInput, table_mark
 from sparkfusion.runner.spark.rows import Piece, limit_partitions, marked
-from sparkfusion.runner.spark.types import arrow_schema
+from sparkfusion.runner.spark.spark_task import TableInput, table_mark
+from sparkfusion.runner.spark.spark_types import arrow_schema
 
 _LARGE_TYPES = "spark.sql.execution.arrow.useLargeVarTypes"
 _TIME_ZONE = "spark.sql.session.timeZone"

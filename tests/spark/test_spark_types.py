@@ -13,7 +13,7 @@ import pytest
 from datafusion import SessionContext
 
 from sparkfusion.errors import UserError
-from sparkfusion.runner.spark.types import arrow_schema, spark_schema
+from sparkfusion.runner.spark.spark_types import arrow_schema, spark_schema
 from tests.spark.conf import settings
 
 if TYPE_CHECKING:

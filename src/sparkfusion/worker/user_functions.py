@@ -13,7 +13,7 @@ from sparkfusion.feed.provider import Reader
 from sparkfusion.ids import FeedId
 from sparkfusion.worker.session import PrepareContext
 from sparkfusion.worker.task import TaskOrder
-from sparkfusion.worker.units import FeedEnd
+from sparkfusion.worker.unit_files import FeedEnd
 
 
 @dataclass(frozen=True)

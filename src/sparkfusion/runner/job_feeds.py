@@ -15,7 +15,7 @@ from sparkfusion.observe.events import FeedProgress
 from sparkfusion.plan.feeds import feeds_read
 from sparkfusion.plan.wire import decode
 from sparkfusion.runner.base import QueryJob
-from sparkfusion.worker.units import FeedInput
+from sparkfusion.worker.unit_files import FeedInput
 
 _TOLD_EVERY_SECONDS = 0.2
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sparkfusion.worker.functions import OwnFunctions
-from sparkfusion.worker.server.child import TaskProcesses
 from sparkfusion.worker.server.guard import Guard
+from sparkfusion.worker.server.task_processes import TaskProcesses
+from sparkfusion.worker.user_functions import OwnFunctions
 
 
 @dataclass(frozen=True)
-class HostOptions:
+class WorkerOptions:
     """How a worker is set up.
 
     Attributes:

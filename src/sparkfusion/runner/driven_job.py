@@ -17,12 +17,12 @@ from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.ids import TaskKey
 from sparkfusion.runner.base import QueryJob
 from sparkfusion.runner.drive import QueryDriver, start_driver_thread
-from sparkfusion.runner.feeds import JobFeeds
+from sparkfusion.runner.job_feeds import JobFeeds
 from sparkfusion.runner.machine import HEAD, Policy
 from sparkfusion.runner.pool import TaskPool
 from sparkfusion.worker import open_work
 from sparkfusion.worker.cancel import CancelToken
-from sparkfusion.worker.limits import memory_share, spill_directory
+from sparkfusion.worker.memory_limits import memory_share, spill_directory
 from sparkfusion.worker.run_task import run_task
 from sparkfusion.worker.session import Surroundings
 from sparkfusion.worker.task import TaskOrder, TaskReport

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sparkfusion.transport.codec import order_of, pack_order
 from sparkfusion.transport.message import Fields, pack, unpack
-from sparkfusion.worker.server.child import ChildOrder, Places
+from sparkfusion.worker.server.task_processes import ChildOrder, Places
 
 
 def pack_child_order(order: ChildOrder) -> bytes:

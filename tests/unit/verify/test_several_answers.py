@@ -6,8 +6,8 @@ import datafusion
 import pyarrow as pa
 import pytest
 
-from sparkfusion.verify.determinism import reason_in_answers, reason_in_plan
-from sparkfusion.verify.options import CompareOptions
+from sparkfusion.verify.compare_options import CompareOptions
+from sparkfusion.verify.several_answers import reason_in_answers, reason_in_plan
 
 
 @pytest.fixture

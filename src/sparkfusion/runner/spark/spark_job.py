@@ -21,22 +21,22 @@ from sparkfusion.exchange.urls import is_url, plain_path
 from sparkfusion.ids import FeedId, SourceFile, StageId, TableId, TaskKey
 from sparkfusion.plan.sizing import is_light
 from sparkfusion.runner.base import QueryJob
-from sparkfusion.runner.functions import TravellingFunctions
-from sparkfusion.runner.job import DrivenJob, task_memory
+from sparkfusion.runner.driven_job import DrivenJob, task_memory
 from sparkfusion.runner.machine import HEAD
-from sparkfusion.runner.spark.blame import error_of, spark_error
 from sparkfusion.runner.spark.body import run_on_executor
 from sparkfusion.runner.spark.choice import StoreChoice, choose_store
 from sparkfusion.runner.spark.environment import check_executors
 from sparkfusion.runner.spark.feeding import FeedHost
-from sparkfusion.runner.spark.jobs import TaggedJobs
+from sparkfusion.runner.spark.frame_stores import FileStore, ShuffleStore, TaskStore, UrlStore
 from sparkfusion.runner.spark.master import attempts_of, is_local
-from sparkfusion.runner.spark.order import InPlace, SparkAnswer, StageWiring, TaskWiring, pack_task
 from sparkfusion.runner.spark.reach import check_reach
 from sparkfusion.runner.spark.rows import RowPlan
-from sparkfusion.runner.spark.stores import FileStore, ShuffleStore, TaskStore, UrlStore
-from sparkfusion.runner.spark.tables import SparkTables
+from sparkfusion.runner.spark.spark_errors import error_of, spark_error
+from sparkfusion.runner.spark.spark_tables import SparkTables
+from sparkfusion.runner.spark.spark_task import InPlace, SparkAnswer, StageWiring, TaskWiring, pack_task
+from sparkfusion.runner.spark.tagged_jobs import TaggedJobs
 from sparkfusion.runner.spark.task_news import TaskNews
+from sparkfusion.runner.travelling_functions import TravellingFunctions
 from sparkfusion.transport.feed_address import FeedAddress
 from sparkfusion.worker.copy import CopySink
 from sparkfusion.worker.session import Surroundings

@@ -8,7 +8,7 @@ import datafusion
 import pyarrow as pa
 import pytest
 
-from sparkfusion.verify.order import DeclaredOrder, OrderKey, declared_order, order_violation
+from sparkfusion.verify.declared_order import DeclaredOrder, OrderKey, declared_order, order_violation
 
 
 @pytest.fixture

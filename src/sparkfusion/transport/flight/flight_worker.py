@@ -14,8 +14,8 @@ from sparkfusion.transport.base import Access
 from sparkfusion.transport.flight.server import FlightWorker, Tls
 from sparkfusion.transport.peers import PeerConnections
 from sparkfusion.worker.server.host import WorkerHost
-from sparkfusion.worker.server.options import HostOptions
 from sparkfusion.worker.server.sweep import Sweeper
+from sparkfusion.worker.server.worker_options import WorkerOptions
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Listen:
 class RunningWorker:
     """Serves from when it is made until `close`, which closes the options' children too."""
 
-    def __init__(self, listen: Listen, options: HostOptions) -> None:
+    def __init__(self, listen: Listen, options: WorkerOptions) -> None:
         _check(listen)
         _try_out(listen)
         tls = listen.tls or Tls("", "")

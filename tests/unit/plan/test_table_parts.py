@@ -15,8 +15,8 @@ from sparkfusion.plan.isolate import isolate
 from sparkfusion.plan.sizing import scan_bytes
 from sparkfusion.plan.sources import bind, exchange_source
 from sparkfusion.plan.stage import Stage
+from sparkfusion.plan.table_parts import TableHint, bind_tables, mark_tables
 from sparkfusion.plan.table_reads import TableRead, tables_read
-from sparkfusion.plan.tables import TableHint, bind_tables, mark_tables
 from sparkfusion.plan.wire import PlanNode, decode, encode, file_scan_conf, walk
 from sparkfusion.plan.wire.build import coalesce, union
 from tests.unit.plan.plans import NO_BROADCAST, context, find

@@ -23,8 +23,8 @@ from sparkfusion.ids import QueryId, StageId
 from sparkfusion.plan.stage import StageGraph
 from sparkfusion.runner.spark.inputs import localized
 from sparkfusion.runner.spark.master import is_local
-from sparkfusion.runner.spark.order import Outlet, RowInput, Source, SparkAnswer, ToFiles, ToRows, ToUrl, answer_of
 from sparkfusion.runner.spark.rows import Piece, RowPlan, Shuffled, TaskFunction, collect, forget, shuffle
+from sparkfusion.runner.spark.spark_task import Outlet, RowInput, Source, SparkAnswer, ToFiles, ToRows, ToUrl, answer_of
 from sparkfusion.runner.spark.wiring import Output, wire
 from sparkfusion.worker.task import TaskInput, TaskOrder
 

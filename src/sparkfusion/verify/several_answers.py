@@ -9,8 +9,8 @@ import pyarrow as pa
 from datafusion import LogicalPlan, SessionConfig, SessionContext
 
 from sparkfusion.verify.compare import compare_tables
+from sparkfusion.verify.compare_options import CompareOptions
 from sparkfusion.verify.limits import inner_limits, limit_choice, outermost_limit
-from sparkfusion.verify.options import CompareOptions
 
 _VOLATILE = re.compile(r"\b(?:(?:random|uuid|now|current_timestamp|current_date|current_time|today)\(\)|shuffle\()")
 _ORDER_SENSITIVE = re.compile(r"\b(first_value|last_value|nth_value|array_agg|string_agg|collect_list|collect_set)\(")

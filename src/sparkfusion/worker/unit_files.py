@@ -18,8 +18,8 @@ from sparkfusion.feed.units import FileUnit, WorkUnit, check_path, check_span
 from sparkfusion.ids import FeedId
 from sparkfusion.plan.feeds import UnitFile
 from sparkfusion.plan.sources import object_path
-from sparkfusion.worker.blame import name_table
 from sparkfusion.worker.cancel import CancelToken
+from sparkfusion.worker.file_errors import name_table
 from sparkfusion.worker.literals import encoded_literal
 
 LOCAL_STORE = "file:///"
