@@ -14,12 +14,14 @@ SCALE ?= 1
 ROUNDS ?= 2
 WARM_UP ?= each
 GIGABYTES ?= 2
+# Two processes share the tests. The largest group of tests, all on Spark, comes first.
+TESTS := $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check unit format fuzz fuzz-messages stress-exit soak bench bench-spark bench-feed bench-transport demo wire clean
+.PHONY: help setup quick test test-long check unit format fuzz fuzz-messages stress-exit soak bench bench-spark bench-feed bench-transport demo wire clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | awk -F '\t' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | awk -F '\t' '{printf "  make %-15s %s\n", $$1, $$2}'
 
 setup: $(STAMP) ## create .venv with everything that tests and tools need
 
@@ -29,7 +31,13 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[cli,dev]'
 	@touch $@
 
-test: check unit ## check, then every test
+quick: check unit ## linters, types and unit tests: under 90 seconds
+
+test: check ## linters, types and every test on one runner of each kind: about 12 minutes on two cores
+	$(TESTS) -m "not long"
+
+test-long: setup ## what `make test` leaves out: other stores and worker counts, whole Spark clusters, all of TPC-DS, long fuzz
+	$(TESTS) -m long
 
 check: setup ## linters, types and import contracts
 	$(BIN)/ruff check
@@ -37,8 +45,8 @@ check: setup ## linters, types and import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-unit: setup ## every test, without the linters
-	$(BIN)/python -m pytest
+unit: setup ## unit tests and examples in docstrings, without the linters
+	$(BIN)/python -m pytest -q src tests/unit
 
 format: setup ## format the code and fix what can be fixed
 	$(BIN)/ruff check --fix

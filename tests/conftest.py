@@ -143,16 +143,22 @@ def pytest_configure(config: pytest.Config) -> None:
     """A run that was started in the background may ignore Ctrl-C, and so would every process that a test starts."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    config.addinivalue_line("markers", runners.MARKER)
+    for marker in runners.MARKERS:
+        config.addinivalue_line("markers", marker)
 
 
 @pytest.hookimpl(tryfirst=True)  # the runner's name comes first in a test's id
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "runner_name" in metafunc.fixturenames:
-        names = runners.chosen_for(metafunc.definition)
+        names = [runners.marked(name, metafunc.definition) for name in runners.chosen_for(metafunc.definition)]
         metafunc.parametrize("runner_name", names, indirect=True, scope="session")
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if item.config.pluginmanager.has_plugin("xdist"):
+        item.add_marker(pytest.mark.xdist_group(runners.group_of(item)))
+
+
 @pytest.hookimpl(trylast=True)  # after pytest has brought tests with the same fixtures together
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items[:] = runners.in_order(items)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items[:] = runners.in_order(items, spark_first=hasattr(config, "workerinput"))

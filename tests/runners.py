@@ -6,6 +6,10 @@ A test that takes `connect` or `connect_shared` runs once on each; its id says o
     pytestmark = pytest.mark.runners("local", reason="looks at threads of this process")
 
 Who names `flight` means workers, however many: behaviour tests run on two of them and on three.
+
+`make test` runs every test on one runner of each kind. On the variants of a kind (three workers, other stores on Spark)
+tests are marked `long` and run in `make test-long`, except tests about what the variants change: these are marked
+`variants`.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 LOCAL = "local"
 FLIGHT = "flight"
@@ -31,9 +36,16 @@ RUNNERS: Mapping[str, Mapping[str, object]] = {
 """Each runner's name and the settings that make it."""
 
 NAMES = tuple(RUNNERS)
+VARIANTS = (FLIGHT_3, "spark-shared", "spark-spark")
+"""A runner of their kind is there already, with two workers or with files on this machine."""
+
 SPARK = tuple(name for name in NAMES if name.startswith("spark-"))
 BEHAVIOUR = Path(__file__).parent / "behaviour"
-MARKER = 'runners(*names, reason="..."): the runners that the test is about, and why not all; marks add up'
+MARKERS = (
+    'runners(*names, reason="..."): the runners that the test is about, and why not all; marks add up',
+    "variants: `make test` runs the test on all variants of a runner too, because it is about what they change",
+    "long: `make test-long` runs the test, and `make test` leaves it out",
+)
 
 
 @dataclass(frozen=True)
@@ -59,6 +71,22 @@ def chosen_for(test: pytest.Function) -> list[str]:
     ]
 
 
+def marked(name: str, test: pytest.Function) -> ParameterSet:
+    """A runner's name as a parameter of a test function."""
+    is_long = name in VARIANTS and test.get_closest_marker("variants") is None
+    return pytest.param(name, marks=[pytest.mark.long] if is_long else [])
+
+
+def group_of(item: pytest.Item) -> str:
+    """Tests of one group run one after the other in one process of `pytest -n 2`.
+
+    Only one process has a JVM. The rest is divided by runner and module, so that fixtures of a module are made once.
+    """
+    if needs_spark(item):
+        return "spark"
+    return "cluster" if "cluster" in getattr(item, "fixturenames", ()) else f"{runner_of(item)} {item.path}"
+
+
 def runner_of(item: pytest.Item) -> str | None:
     """The name of the runner that a test uses; None if it uses none, or one of its own."""
     callspec = getattr(item, "callspec", None)
@@ -69,13 +97,16 @@ def needs_spark(item: pytest.Item) -> bool:
     return (runner_of(item) or "") in SPARK or "spark" in getattr(item, "fixturenames", ())
 
 
-def in_order(items: list[pytest.Item]) -> list[pytest.Item]:
+def in_order(items: list[pytest.Item], *, spark_first: bool = False) -> list[pytest.Item]:
     """Everything without Spark first, so that one JVM serves all that need one; then one runner after another.
 
     A runner stays until the end of the run, with what it adds to the check for leftovers: tests without one go first.
+
+    Args:
+        spark_first: for two processes that share the tests: the largest group comes first.
     """
     ranks = {name: rank for rank, name in enumerate((None, *NAMES))}
-    return sorted(items, key=lambda item: (needs_spark(item), ranks[runner_of(item)]))
+    return sorted(items, key=lambda item: (needs_spark(item) != spark_first, ranks[runner_of(item)]))
 
 
 def _named_by(mark: pytest.Mark, test: pytest.Function) -> tuple[str, ...]:

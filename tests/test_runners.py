@@ -66,6 +66,16 @@ def test_an_id_chooses_its_runner(run: Run) -> None:
     assert found == [*local, "test_shared[flight]", "test_all[flight]"]
 
 
+def test_variants_are_long_unless_the_test_is_about_them(run: Run) -> None:
+    short = collected(run, "-m", "not long")
+    assert [name for name in short if "all" in name] == [
+        f"test_all[{name}]" for name in ("local", "flight", "spark-local")
+    ]
+    marked = "import pytest\n@pytest.mark.variants\ndef test_all(connect): pass"
+    lines = run(marked, "--collect-only", "-q", "-m", "long").stdout.str()
+    assert "no tests collected (5 deselected)" in lines
+
+
 def test_no_jvm_is_started_where_none_is_needed(run: Run) -> None:
     run(FILE, "-k", "not spark").assert_outcomes(passed=6)
 

@@ -19,6 +19,8 @@ from tests.behaviour.parts import assert_usable, record, write_parts
 from tests.behaviour.probes import PATIENCE, PROMPT, Gate, holding_udf
 from tests.conftest import Connect
 
+pytestmark = pytest.mark.variants  # every store removes the files of a stopped query
+
 HELD = {
     "streamed to the reader": "select hang(v) as v from t",
     "in a shuffle": "select k, sum(hang(v)) as s from t group by k",

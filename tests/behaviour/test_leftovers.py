@@ -18,6 +18,8 @@ from tests.behaviour.probes import PATIENCE
 from tests.conftest import Connect
 from tests.suites.feeds import feed_numbers
 
+pytestmark = pytest.mark.variants  # every store removes its files
+
 TIMES = 4
 OWN_FILES = pytest.mark.runners("local", "flight", reason="Spark keeps files of its own in the same directory")
 

@@ -13,6 +13,8 @@ from sparkfusion.verify import assert_distributed_eq
 from tests.behaviour.traps.conftest import PARTITIONED_JOINS
 from tests.conftest import Connect
 
+pytestmark = pytest.mark.variants  # rows cross exchanges of every kind
+
 FILES = 3
 FORCED: dict[str, object] = {
     "sparkfusion.bytes_per_partition": 1,

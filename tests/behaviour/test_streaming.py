@@ -27,6 +27,8 @@ from tests.behaviour.probes import PATIENCE, PROMPT, Counter, Gate, counting_udf
 from tests.conftest import Connect
 from tests.runners import LOCAL, Runner
 
+pytestmark = pytest.mark.variants  # each store passes rows on in its own way
+
 SMALL_FRAMES = {**DISTRIBUTED, "datafusion.execution.batch_size": 10, "sparkfusion.slots": PARTS}
 
 

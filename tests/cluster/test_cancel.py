@@ -9,7 +9,7 @@ from tests.cluster.conftest import Run
 from tests.cluster.experiment import Fault
 from tests.cluster.tables import GROUPED, JOINED
 
-pytestmark = pytest.mark.timeout(func_only=True)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(func_only=True)]
 
 PLACES = {
     "in a leaf": ("mapped", GROUPED),

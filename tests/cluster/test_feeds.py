@@ -10,7 +10,7 @@ from tests.cluster.conftest import Run
 from tests.cluster.experiment import Fault, Kind
 from tests.cluster.tables import GROUPED, JOINED
 
-pytestmark = pytest.mark.timeout(func_only=True)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(func_only=True)]
 
 ONE_BY_ONE = {"sparkfusion.feed_units_ahead": 1}
 """Each grant is one unit, so a task has done some when it is harmed."""

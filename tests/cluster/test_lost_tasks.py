@@ -9,7 +9,7 @@ from tests.cluster.conftest import Run
 from tests.cluster.experiment import Fault, Kind
 from tests.cluster.tables import GROUPED, JOINED, RANDOM
 
-pytestmark = pytest.mark.timeout(func_only=True)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(func_only=True)]
 
 LOST: dict[str, tuple[Kind, str, str]] = {
     "an error in a leaf": ("io_error", "mapped", GROUPED),

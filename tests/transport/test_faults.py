@@ -25,6 +25,7 @@ from tests.transport.tables import QUESTIONS, SHUFFLED, register, write_tables
 from tests.worker_processes import COMMAND, IDLE, ROOT, TOKEN, WorkerProcess, url_of, warm_up
 
 PATIENCE = {"sparkfusion.worker_patience_seconds": 2}
+OTHERS = [question for question in QUESTIONS if question != "shipping priority"]
 LONG = 100_000
 LEASE = ("--slots", "2", "--lease-seconds", "5")
 
@@ -105,7 +106,9 @@ def until_idle(workers: list[WorkerProcess], seconds: float) -> None:
 
 
 @pytest.mark.parametrize("moment", MOMENTS.values(), ids=MOMENTS)
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize(
+    "question", ["shipping priority", *(pytest.param(other, marks=pytest.mark.long) for other in OTHERS)]
+)
 def test_a_worker_is_killed(
     session: sparkfusion.Session,
     three: list[WorkerProcess],
