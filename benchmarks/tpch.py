@@ -25,6 +25,7 @@ from benchmarks.tpc import TPCH
 from sparkfusion.config import available_cores
 from sparkfusion.plan.isolate import isolate
 from sparkfusion.plan.stage import StageGraph
+from sparkfusion.session.dataframe import look_inside
 from sparkfusion.verify import compare_tables
 
 DATA = Path("data")
@@ -80,7 +81,8 @@ def measure(session: sparkfusion.Session, number: int, text: str, rounds: int) -
         single.append(seconds)
         seconds, answer = timed(frame.collect)
         distributed.append(seconds)
-    planned = session.plan(frame)
+    engine, query = look_inside(frame)
+    planned = engine.plan(query)
     graph = planned.distribution.graph
     equal = compare_tables(expected, answer).equal
     row = {

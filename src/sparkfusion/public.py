@@ -22,7 +22,7 @@ from sparkfusion.feed.feed import WorkUnitFeed
 from sparkfusion.feed.provider import FeedContext, ReaderContext, WorkUnitFeedProvider
 from sparkfusion.feed.rejected import Rejected, RejectedLine
 from sparkfusion.feed.units import FileUnit, WorkUnit
-from sparkfusion.session.frame import DataFrame
+from sparkfusion.session.dataframe import DataFrame
 from sparkfusion.session.query import RunningQuery
 from sparkfusion.session.session import Session, connect
 from sparkfusion.transport.membership import Cluster

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from sparkfusion import Session, UserError
+from sparkfusion.session.dataframe import look_inside
 from sparkfusion.verify import assert_distributed_eq
 from tests.behaviour.parts import DISTRIBUTED, assert_distributed_like_single_node, part, single_node
 from tests.behaviour.probes import PATIENCE
@@ -71,7 +72,8 @@ def test_rows_are_written_once_and_are_in_no_plan(
         assert_distributed_like_single_node(session.sql(COUNT))
         assert_distributed_like_single_node(session.table("m").select("v"))
     assert len(_versions(tmp_path)) == 1
-    planned = session.plan(session.sql(COUNT))
+    engine, query = look_inside(session.sql(COUNT))
+    planned = engine.plan(query)
     assert planned.plan is not None
     assert len(planned.plan) < 5000
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from datafusion import SessionContext
 
 import sparkfusion
+from sparkfusion.session.dataframe import look_inside
 from sparkfusion.verify import Outcome, VerifyResult, compare_tables, verify_query
 from sparkfusion.worker.session import session_config
 from tests.fuzz.case import Case
@@ -60,7 +61,8 @@ def is_upstream_defect(session: sparkfusion.Session, sql: str, result: VerifyRes
     if result.outcome is not Outcome.WIRE_LOSS:
         return False
     frame = session.sql(sql)
-    context = SessionContext(session_config(session.plan(frame).options))
+    engine, query = look_inside(frame)
+    context = SessionContext(session_config(engine.plan(query).options))
     try:
         plain = context.create_dataframe_from_logical_plan(frame.logical_plan()).to_arrow_table()
     except Exception:

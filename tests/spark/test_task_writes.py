@@ -315,7 +315,7 @@ def test_a_cancel_in_the_middle_leaves_nothing(session: Session, place: Path) ->
 
     with Gate(place.parent) as gate:
         session.register_udf(holding_udf(gate, "hang", where=lambda v: v == TOTAL - 1))
-        copied = session.make_frame(f"copy (select hang(v) as v from t) to '{place}/out' stored as parquet")
+        copied = session.lazy_sql(f"copy (select hang(v) as v from t) to '{place}/out' stored as parquet")
         running = copied.stream()
         reader = threading.Thread(target=read)
         reader.start()
@@ -335,7 +335,7 @@ def test_a_cancel_in_the_middle_leaves_nothing(session: Session, place: Path) ->
 
 
 def test_a_cancel_before_anything_was_read(session: Session, place: Path) -> None:
-    copied = session.make_frame(f"copy (select v from t where v >= 0) to '{place}/out' stored as parquet")
+    copied = session.lazy_sql(f"copy (select v from t where v >= 0) to '{place}/out' stored as parquet")
     with copied.stream() as running:
         running.cancel()
         with pytest.raises(QueryCancelledError):
@@ -381,9 +381,7 @@ def test_a_frame_that_writes_is_not_written_again_by_spark(spark: SparkSession, 
     """`to_spark` of a COPY runs it now, once; its rows are the count."""
     with sparkfusion.connect(spark, config=DISTRIBUTED) as session:
         session.register_parquet("t", files)
-        copied: DataFrame = session.make_frame(
-            f"copy (select v from t where v >= 0) to '{place}/out' stored as parquet"
-        )
+        copied: DataFrame = session.lazy_sql(f"copy (select v from t where v >= 0) to '{place}/out' stored as parquet")
         counted = copied.to_spark()
         assert (
             [row.asDict() for row in counted.collect()]

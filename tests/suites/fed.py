@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from sparkfusion import DataFrame, FeedContext, FileUnit, Session, WorkUnitFeedProvider
 from sparkfusion.observe.events import Subscriber
 from sparkfusion.plan.stage import Distribution
+from sparkfusion.verify.own_session import OwnFrame
 from sparkfusion.verify.subject import VerifiableFrame
 
 
@@ -64,10 +65,10 @@ class FedFrame:
         return self._plain.to_datafusion()
 
     def only_distributed(self) -> str | None:
-        return self._plain.only_distributed()
+        return OwnFrame(self._plain).only_distributed()
 
     def round_trip(self) -> pa.Table:
-        return self._plain.round_trip()
+        return OwnFrame(self._plain).round_trip()
 
     def collect(self) -> pa.Table:
         return self._fed.collect()

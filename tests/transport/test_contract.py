@@ -19,6 +19,7 @@ from sparkfusion.feed.ledger import Grant
 from sparkfusion.feed.unit_codec import encode_unit
 from sparkfusion.feed.units import FileUnit
 from sparkfusion.ids import SourceFile, TaskKey
+from sparkfusion.session.dataframe import look_inside
 from sparkfusion.transport.base import Access, WorkerChannel
 from sparkfusion.transport.flight.flight_worker import Listen, RunningWorker
 from sparkfusion.transport.in_process import start_worker, stop_worker
@@ -472,7 +473,8 @@ def fed_plan(directory: Path) -> tuple[bytes, Any]:
 
     with sparkfusion.connect() as session:
         session.register_feed("f", Files(), schema=pa.schema([("x", pa.int64())]), format="parquet")
-        planned = session.plan(session.sql("select x from f"))
+        engine, query = look_inside(session.sql("select x from f"))
+        planned = engine.plan(query)
         graph = planned.distribution.graph
         assert graph is not None
         isolated = isolate(graph.stages[0], (0,))

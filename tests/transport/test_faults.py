@@ -256,9 +256,9 @@ def test_a_worker_that_comes_back_is_used_by_the_next_query(
     assert f"a worker is not used: worker {three[0].address}" in caplog.text
     three[0].process.wait()
     back = start_worker(*LEASE, name=three[0].directory.name, port=three[0].port)
-    assert "on 2 workers" in session.place()
+    assert "on 2 workers" in session._engine.describe_runner()
     assert session.sql(question).to_pylist() == answers["shipping priority"]
-    assert "on 3 workers" in session.place()
+    assert "on 3 workers" in session._engine.describe_runner()
     until_idle([back, *three[1:]], 2)
     assert [path for path in back.directory.iterdir() if path.name.startswith("sparkfusion-")] == []
 

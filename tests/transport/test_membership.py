@@ -110,7 +110,7 @@ def test_a_resolver_is_asked_for_each_query(two: list[str], table: Path) -> None
         places = []
         for _ in range(3):
             assert session.sql(COUNT).to_pylist() == [{"k": k, "n": 4} for k in range(3)]
-            places.append(session.place())
+            places.append(session._engine.describe_runner())
     assert len(asked) == 4
     assert ["on 1 worker " in place for place in places] == [True, False, False]
 
@@ -134,7 +134,7 @@ def test_a_worker_of_another_version_is_left_out(
         session.register_parquet("t", str(table))
         assert session.sql(COUNT).count() == 3
         assert f"a worker is not used: worker {two[0]} has datafusion 54.0.0 instead of" in caplog.text
-        assert "on 1 worker " in session.place()
+        assert "on 1 worker " in session._engine.describe_runner()
     with pytest.raises(UserError, match=r"has datafusion 54\.0\.0 instead of"):
         sparkfusion.connect(Cluster(two[:1]))
 

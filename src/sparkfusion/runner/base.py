@@ -80,6 +80,26 @@ class RunningJob(Protocol):
         ...
 
 
+class SparkFrames(Protocol):
+    """Spark DataFrames as tables of queries, and the other way round."""
+
+    def adopt(self, source: object) -> HostTable:
+        """Take a Spark DataFrame, or a table or view by its name, as an input of queries, or raise a `UserError`."""
+        ...
+
+    def release(self, table: TableId) -> None:
+        """Forget a table that was adopted: no query will read it any more. From any thread."""
+        ...
+
+    def to_spark(self, job: QueryJob, schema: pa.Schema) -> Any:
+        """A query as a Spark DataFrame that runs when Spark asks for it."""
+        ...
+
+    def from_rows(self, rows: pa.Table) -> Any:
+        """Rows as a Spark DataFrame."""
+        ...
+
+
 class Runner(Protocol):
     """Hosts tasks. Planning never learns which runner is used, and no runner learns what a plan means."""
 
@@ -93,20 +113,9 @@ class Runner(Protocol):
 
     def start(self, job: QueryJob) -> RunningJob: ...
 
-    def adopt(self, source: object) -> HostTable:
-        """Take a table of the host's own kind as an input of queries, or raise a `UserError`."""
-        ...
-
-    def release(self, table: TableId) -> None:
-        """Forget a table that was adopted: no query will read it any more. From any thread."""
-        ...
-
-    def to_spark(self, job: QueryJob, schema: pa.Schema) -> Any:
-        """A query as a Spark DataFrame that runs when Spark asks for it, or raise a `UserError`."""
-        ...
-
-    def from_rows(self, rows: pa.Table) -> Any:
-        """Rows as a Spark DataFrame, or raise a `UserError`."""
+    @property
+    def spark(self) -> SparkFrames | None:
+        """What only a runner on Spark can do; None if it is on something else."""
         ...
 
     def reaches(self, directory: Path) -> bool:

@@ -15,7 +15,6 @@ from sparkfusion.errors import ExternalError, SparkfusionError, UserError
 from sparkfusion.runner.base import QueryJob, RunningJob
 from sparkfusion.runner.members import Member, at_once
 from sparkfusion.runner.travelling_functions import TravellingFunctions
-from sparkfusion.runner.without_spark import WithoutSpark
 from sparkfusion.runner.worker_job import WorkerJob, begun
 from sparkfusion.transport.base import WorkerChannel
 from sparkfusion.transport.membership import Cluster
@@ -26,10 +25,11 @@ _MOST_DIRECTORIES = 16  # of which is remembered whether workers reach them
 _log = logging.getLogger("sparkfusion")
 
 
-class ClusterRunner(WithoutSpark):
+class ClusterRunner:
     """Runs queries on workers. Who they are is asked again for each query; connections are kept between queries."""
 
     name = "cluster"
+    spark = None
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

@@ -12,7 +12,6 @@ from sparkfusion.runner.base import QueryJob, RunningJob
 from sparkfusion.runner.driven_job import task_memory
 from sparkfusion.runner.members import Member
 from sparkfusion.runner.travelling_functions import TravellingFunctions
-from sparkfusion.runner.without_spark import WithoutSpark
 from sparkfusion.runner.worker_job import WorkerJob, begun
 from sparkfusion.transport.in_process import InProcessChannel
 from sparkfusion.transport.process.children import Children
@@ -26,10 +25,11 @@ from sparkfusion.worker.server.worker_options import WorkerOptions
 from sparkfusion.worker.user_functions import OwnFunctions
 
 
-class LocalRunner(WithoutSpark):
+class LocalRunner:
     """Runs queries in this process. Any number at the same time, each with its own worker and driver."""
 
     name = "local"
+    spark = None
     slots = None
 
     def __init__(self) -> None:

@@ -1,14 +1,13 @@
-"""The registering half of a session: tables, views and functions, all kept by DataFusion."""
+"""The methods of a session that register and read tables, views and functions."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any
 
 import datafusion
 import pyarrow as pa
@@ -17,32 +16,19 @@ from datafusion import SessionContext
 from sparkfusion.errors import SparkfusionError, UserError, clean_message
 from sparkfusion.feed.feed import WorkUnitFeed
 from sparkfusion.feed.provider import Reader, WorkUnitFeedProvider
-from sparkfusion.session.directory_tables import DirectoryTables, parse_external, registered
+from sparkfusion.session.dataframe import DataFrame
+from sparkfusion.session.datafusion_calls import call_datafusion, unwrap
+from sparkfusion.session.directory_tables import registered
+from sparkfusion.session.engine import Engine
 from sparkfusion.session.feed_options import FeedArguments, resolve
 from sparkfusion.session.file_tables import FORMATS, arrange, read_files, register_files
 from sparkfusion.session.forked import check_not_forked
-from sparkfusion.session.frame import DataFrame
 from sparkfusion.session.host_tables import sized
+from sparkfusion.session.lazy_query import LazyQuery
 from sparkfusion.session.lossy import UNNAMED, lost_options
-from sparkfusion.session.null_views import makes_of_rows, null_views
-from sparkfusion.session.object_stores import ObjectStores
 from sparkfusion.session.signatures import describe_method
 from sparkfusion.session.skipping import check_on_error, skip_lines, skipping_table
-from sparkfusion.session.skipping_statement import parse_on_error
-from sparkfusion.session.statements import lossy_external_table, makes_or_drops_tables
 from sparkfusion.session.table_names import call_with_tables, name_hint
-from sparkfusion.session.table_writes import write_table
-from sparkfusion.session.verbs import call_datafusion, unwrap
-from sparkfusion.session.write_modes import WriteMode
-
-if TYPE_CHECKING:
-    from sparkfusion.runner.base import Runner
-    from sparkfusion.session.config import SessionSettings
-    from sparkfusion.session.planner import Planner
-    from sparkfusion.session.session_schema import SessionSchema
-
-T = TypeVar("T")
-
 
 _OF_ROWS = frozenset({"register_record_batches", "register_batch"})
 
@@ -53,36 +39,37 @@ def _register(name: str) -> Callable[..., None]:
     signature = inspect.signature(original)
 
     @functools.wraps(original)
-    def method(self: CatalogMethods, *args: Any, hive: bool = True, on_error: str = "fail", **kwargs: Any) -> None:
+    def method(self: TableMethods, *args: Any, hive: bool = True, on_error: str = "fail", **kwargs: Any) -> None:
         check_not_forked()
+        context, tables = self._engine.context, self._engine.tables
         skip = check_on_error(on_error, FORMATS.get(name))
-        bound = signature.bind(self.context, *args, **kwargs)
+        bound = signature.bind(context, *args, **kwargs)
         _, table, source, *_ = bound.arguments.values()
         if (missing := _missing_path(source)) is not None:
             raise UserError(f"cannot register table {table!r}: no file or directory at {missing!r}")
         arguments = {key: unwrap(value) for key, value in bound.arguments.items() if key != "self"}
         try:
             if skip:
-                files, options = skipping_table(name, arguments, self._object_stores.prepare, hive=hive)
-                self._planner.feeds.register(self.context, table, WorkUnitFeed(files), options)
+                files, options = skipping_table(name, arguments, tables.prepare, hive=hive)
+                tables.feeds.register(context, table, WorkUnitFeed(files), options)
                 arguments = {}
             elif name in FORMATS:
-                arranged = arrange(name, arguments, self._object_stores.prepare, hive=hive)
-                arguments = register_files(self.context, original, arranged)
+                arranged = arrange(name, arguments, tables.prepare, hive=hive)
+                arguments = register_files(context, original, arranged)
             else:
-                original(self.context, **arguments)
+                original(context, **arguments)
         except Exception as error:
             shown = f" from {str(source)!r}" if isinstance(source, str | PathLike) else ""
             words = error.message if isinstance(error, SparkfusionError) else clean_message(error)
-            hint = (error.hint if isinstance(error, SparkfusionError) else None) or name_hint(words, self.context)
+            hint = (error.hint if isinstance(error, SparkfusionError) else None) or name_hint(words, context)
             raise UserError(f"cannot register table {table!r}{shown}: {words}", hint=hint) from error
-        self._planner.lossy_tables.add(table, lost_options(arguments))
+        tables.lossy.add(table, lost_options(arguments))
         if not skip and name in FORMATS and (made := registered(name, FORMATS[name], arguments)) is not None:
-            self.directory_tables.add(table, made)
+            tables.directories.add(table, made)
         if name in FORMATS:
-            self._planner.file_places.add(table, source)
+            tables.file_places.add(table, source)
         if name in _OF_ROWS:
-            self._planner.memory_tables.adopt([table])
+            tables.in_memory.adopt([table])
 
     describe_method(method, original, FORMATS.get(name))
     return method
@@ -94,10 +81,11 @@ def _read(name: str) -> Callable[..., DataFrame]:
     signature = inspect.signature(original)
 
     @functools.wraps(original)
-    def method(self: CatalogMethods, *args: Any, hive: bool = True, on_error: str = "fail", **kwargs: Any) -> DataFrame:
+    def method(self: TableMethods, *args: Any, hive: bool = True, on_error: str = "fail", **kwargs: Any) -> DataFrame:
         check_not_forked()
+        context, tables = self._engine.context, self._engine.tables
         skip = check_on_error(on_error, FORMATS.get(name))
-        arguments = dict(signature.bind(self.context, *args, **kwargs).arguments)
+        arguments = dict(signature.bind(context, *args, **kwargs).arguments)
         missing = _missing_path(arguments["path"]) if name.startswith("read_") else None
         if missing is not None:
             raise UserError(f"cannot read: no file or directory at {missing!r}")
@@ -106,16 +94,16 @@ def _read(name: str) -> Callable[..., DataFrame]:
             return self._skipping_frame(name, arguments, hive=hive)
         if name in FORMATS:
             del arguments["self"]
-            arranged = call_datafusion(arrange, name, arguments, self._object_stores.prepare, hive=hive)
-            made, arguments = call_datafusion(read_files, self.context, original, arranged)
+            arranged = call_datafusion(arrange, name, arguments, tables.prepare, hive=hive)
+            made, arguments = call_datafusion(read_files, context, original, arranged)
         else:
-            made = call_with_tables(self.context, original, self.context, *args, **kwargs)
+            made = call_with_tables(context, original, context, *args, **kwargs)
             table = made.logical_plan().to_variant().table_name()
-            self._planner.memory_tables.adopt([table])
-            made = self.read_names(table, lambda: call_datafusion(self.context.table, f'"{table}"'), made)
+            tables.in_memory.adopt([table])
+            made = tables.read_names(table, lambda: call_datafusion(context.table, f'"{table}"'), made)
             if arguments.get("name") is None:  # DataFusion made a name up, which nobody knows
-                self.context.deregister_table(f'"{table}"')
-        self._planner.lossy_tables.add(UNNAMED, lost_options(arguments))
+                context.deregister_table(f'"{table}"')
+        tables.lossy.add(UNNAMED, lost_options(arguments))
         return self._frame(made)
 
     describe_method(method, original, FORMATS.get(name))
@@ -126,22 +114,17 @@ def _pass_on(name: str) -> Callable[..., Any]:
     original = getattr(SessionContext, name)
 
     @functools.wraps(original)
-    def method(self: CatalogMethods, *args: Any, **kwargs: Any) -> Any:
-        return call_datafusion(original, self.context, *args, **kwargs)
+    def method(self: TableMethods, *args: Any, **kwargs: Any) -> Any:
+        return call_datafusion(original, self._engine.context, *args, **kwargs)
 
     return method
 
 
-class CatalogMethods:
+class TableMethods:
     """Methods of Session that DataFusion's SessionContext has too, with the same names and arguments."""
 
-    context: SessionContext
-    _planner: Planner
-    _runner: Runner
-    _object_stores: ObjectStores
-    _schema: SessionSchema
-    config: SessionSettings
-    directory_tables: DirectoryTables
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
     register_parquet = _register("register_parquet")
     register_csv = _register("register_csv")
@@ -188,14 +171,17 @@ class CatalogMethods:
             rows: about how many rows it has, if you know better than Spark's optimizer. `bytes`: about how large it is.
                 A small table is broadcast to every task of a join.
         """
-        table = sized(self._runner.adopt(source), rows, bytes)
+        spark = self._engine.on_spark(f"cannot register a {type(source).__qualname__}")
+        table = sized(spark.adopt(source), rows, bytes)
         try:
-            self._planner.host_tables.register(self.context, name, table, self._runner.release)
+            self._engine.tables.of_spark.register(self._engine.context, name, table, spark.release)
         except UserError:
             raise
         except Exception as error:
             words = clean_message(error)
-            raise UserError(f"cannot register table {name!r}: {words}", hint=name_hint(words, self.context)) from error
+            raise UserError(
+                f"cannot register table {name!r}: {words}", hint=name_hint(words, self._engine.context)
+            ) from error
 
     def register_feed(
         self,
@@ -242,11 +228,11 @@ class CatalogMethods:
         resolved = resolve(name, feed.inner(), said)
         if check_on_error(on_error, resolved.format):
             resolved = skip_lines(resolved)
-        self._planner.feeds.register(self.context, name, feed, resolved)
+        self._engine.tables.feeds.register(self._engine.context, name, feed, resolved)
 
     def register_udf(self, udf: datafusion.ScalarUDF) -> None:
         """Register a scalar function. Plans contain it, so you need not register it on workers."""
-        call_datafusion(self.context.register_udf, udf)
+        call_datafusion(self._engine.context.register_udf, udf)
 
     def register_object_store(self, schema: str, store: Any, host: str | None = None) -> None:
         """Let this session's queries and tasks read URLs of a scheme.
@@ -257,62 +243,18 @@ class CatalogMethods:
                 workers it must be a function, because a store cannot be sent to other processes.
             host: the bucket, if the store does not know it.
         """
-        call_datafusion(self._object_stores.add, self.context, schema, store, host)
-
-    def read_names(self, text: str, read: Callable[[], T], otherwise: T | None = None) -> T:
-        """Read a query or a name, where names of large in-memory tables mean them by reference, and those of tables
-        that have got NULL partitions show these as NULL.
-
-        If there are none, or what the text says can be said of the tables themselves only, it is read as it is.
-        """
-        check_not_forked()
-        settings, tables = self.config.ours, self._planner.memory_tables
-        if makes_or_drops_tables(text):
-            views = null_views(self.directory_tables, text) if makes_of_rows(text) else {}
-            with tables.made_by(text), self._schema.as_they_are(), self._schema.instead(views):
-                return read()
-        with tables.made_by(text):
-            views = tables.views(text, settings.integer("memory_table_bytes"))
-            views |= null_views(self.directory_tables, text)
-            if views:
-                with suppress(SparkfusionError), self._schema.instead(views):
-                    return read()
-            return read() if otherwise is None else otherwise
-
-    def keep_rows(self, rows: pa.Table) -> datafusion.DataFrame:
-        """A frame of rows, by reference if they are large, without a table in the user's catalog."""
-        return self._planner.memory_tables.frame_of(rows, self.config.ours.integer("memory_table_bytes"))
-
-    def write_table(self, frame: DataFrame, name: str, mode: WriteMode) -> int:
-        """Used by `DataFrame.write_table`, which says what it does."""
-        return write_table(cast("Any", self), frame, name, mode)
-
-    @contextmanager
-    def noting_tables(self, statement: str) -> Iterator[None]:
-        """Remember of a table that the statement makes of files what its plans do not tell."""
-        said = parse_on_error(statement)
-        plain = said.plain if said is not None else statement
-        skips = said is not None and said.on_error == "skip"
-        lossy, external = lossy_external_table(plain), parse_external(plain) if not skips else None
-        before = self.directory_tables.meant_by(external[0]) if external is not None else None
-        yield
-        if lossy is not None:
-            self._planner.lossy_tables.add(*lossy)
-        if external is not None:
-            self.directory_tables.add(*external, before)
-            if self.directory_tables.meant_by(external[0]) is not before:
-                self._planner.file_places.add(external[0], external[1].target.path)
+        call_datafusion(self._engine.tables.object_stores.add, self._engine.context, schema, store, host)
 
     def _skipping_frame(self, method: str, arguments: dict[str, Any], *, hive: bool) -> DataFrame:
         """A frame over files without a table in the user's catalog; it bears the name of the path."""
-        files, options = call_datafusion(skipping_table, method, arguments, self._object_stores.prepare, hive=hive)
+        files, options = call_datafusion(skipping_table, method, arguments, self._engine.tables.prepare, hive=hive)
         path = arguments["path"]
         name = Path(str(path[0] if isinstance(path, list) else path)).name.replace('"', '""')
-        read = self._planner.feeds.read(f'"{name}"', WorkUnitFeed(files), options)
-        return self._frame(self.context.create_dataframe_from_logical_plan(read.logical_plan()))
+        read = self._engine.tables.feeds.read(f'"{name}"', WorkUnitFeed(files), options)
+        return self._frame(self._engine.context.create_dataframe_from_logical_plan(read.logical_plan()))
 
     def _frame(self, inner: datafusion.DataFrame) -> DataFrame:
-        return DataFrame(cast("Any", self), inner)
+        return DataFrame(self._engine, LazyQuery(inner))
 
 
 def _missing_path(source: object) -> str | None:

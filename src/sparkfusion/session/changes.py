@@ -78,16 +78,22 @@ def changes_nothing(change: Change, frame: datafusion.DataFrame) -> bool:
     return _NO_ROWS in nodes
 
 
+def explain_refusal(change: Change | None, error: SparkfusionError) -> SparkfusionError | None:
+    """The error of a change that its table does not take, in words; None if it is another error."""
+    _, mark, words = error.message.rpartition("This feature is not implemented: ")
+    if change is None or not mark:
+        return None
+    return UserError(f"cannot run {change}: {words}", hint=_what_instead(change))
+
+
 @contextmanager
 def refusals_explained(change: Change | None) -> Iterator[None]:
-    """Let the error of a change that its table does not take say so; DataFusion calls it not implemented."""
     try:
         yield
     except SparkfusionError as error:
-        _, mark, words = error.message.rpartition("This feature is not implemented: ")
-        if change is None or not mark:
+        if (explained := explain_refusal(change, error)) is None:
             raise
-        raise UserError(f"cannot run {change}: {words}", hint=_what_instead(change)) from error
+        raise explained from error
 
 
 def count_of_none() -> datafusion.DataFrame:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import ItemsView, Iterator, MutableMapping
+from contextlib import contextmanager
 
 import pyarrow as pa
 from datafusion import SessionContext
@@ -17,6 +19,7 @@ ENTRIES_SCHEMA = pa.schema([("name", pa.string()), ("value", pa.string()), ("des
 DEFAULT_CATALOG = "datafusion.catalog.default_catalog"
 DEFAULT_SCHEMA = "datafusion.catalog.default_schema"
 _INFORMATION_SCHEMA = "datafusion.catalog.information_schema"
+_QUERY = re.compile(r"\s*(?:select|with|values)\b|\s*\(", re.IGNORECASE)
 _OF_DATAFUSION = "select name, value, description from information_schema.df_settings"
 
 
@@ -28,6 +31,8 @@ class SessionSettings(MutableMapping[str, str]):
 
     def __init__(self, context: SessionContext, ours: config.Settings) -> None:
         self._context = context
+        self._read: dict[str, str] | None = None
+        self._elsewhere = False
         self.ours = ours
 
     def __getitem__(self, name: str) -> str:
@@ -44,7 +49,8 @@ class SessionSettings(MutableMapping[str, str]):
             return
         text = str(value).lower() if isinstance(value, bool) else str(value).replace("'", "''")
         try:
-            self._context.sql(f"SET {name} = '{text}'")
+            with self.changed_by(f"SET {name}"):
+                self._context.sql(f"SET {name} = '{text}'")
         except Exception as error:
             raise UserError(f"cannot set {name} to {value!r}: {clean_message(error)}") from None
 
@@ -56,7 +62,8 @@ class SessionSettings(MutableMapping[str, str]):
             self[name] = True
             return
         try:
-            self._context.sql(f"RESET {name}")
+            with self.changed_by(f"RESET {name}"):
+                self._context.sql(f"RESET {name}")
         except Exception as error:
             raise UserError(f"cannot reset {name}: {clean_message(error)}") from None
         for guarded, default in guards_of(name).items():
@@ -76,8 +83,25 @@ class SessionSettings(MutableMapping[str, str]):
 
     def datafusion_options(self) -> dict[str, str]:
         """Every `datafusion.*` option that has a value; this is what travels to workers."""
-        found = {str(row["name"]): value for row in self._datafusion_rows() if (value := row["value"]) is not None}
-        return in_setting_order(found)
+        known = self._read
+        if known is None:
+            rows = self._datafusion_rows()
+            known = in_setting_order({str(row["name"]): text for row in rows if (text := row["value"]) is not None})
+            self._read = None if self._elsewhere else known
+        return dict(known)
+
+    @contextmanager
+    def changed_by(self, statement: str) -> Iterator[None]:
+        """Read the options again after a statement that DataFusion runs, unless it is a query."""
+        try:
+            yield
+        finally:
+            if not _QUERY.match(statement):
+                self._read = None
+
+    def expect_changes_elsewhere(self) -> None:
+        """From now on read the options every time: somebody else has the context, and may set options there."""
+        self._read, self._elsewhere = None, True
 
     def items(self) -> ItemsView[str, str]:
         """Every setting and its value, read at once."""

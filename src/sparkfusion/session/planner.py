@@ -15,7 +15,7 @@ from datafusion import SessionContext
 from datafusion.plan import ExecutionPlan
 
 from sparkfusion import config
-from sparkfusion.errors import PlanTooDeepError, PlanTooLargeError, SparkfusionError, UserError, classify
+from sparkfusion.errors import PlanTooDeepError, PlanTooLargeError, SparkfusionError, classify
 from sparkfusion.feed.declare import FeedDeclaration
 from sparkfusion.plan.distribute import ISOLATION_OPTIONS, distribute
 from sparkfusion.plan.feeds import FeedScan
@@ -30,17 +30,13 @@ from sparkfusion.plan.wire.build import union
 from sparkfusion.plan.wire.depth import check_depth, too_deep
 from sparkfusion.session.chains import computes_long_chain
 from sparkfusion.session.config import SessionSettings
-from sparkfusion.session.directory_tables import DirectoryTables
 from sparkfusion.session.encoding import encode_plan, leaf_bytes
-from sparkfusion.session.feeds import FeedTables
-from sparkfusion.session.file_places import TABLE_SCAN, FilePlaces
+from sparkfusion.session.file_places import TABLE_SCAN
 from sparkfusion.session.forked import check_not_forked
-from sparkfusion.session.host_tables import HostTables
-from sparkfusion.session.lossy import LossyTables
 from sparkfusion.session.memory_rows import SHOW_SIZES, survey
-from sparkfusion.session.memory_tables import MemoryTables, Reference
+from sparkfusion.session.memory_tables import Reference
 from sparkfusion.session.reasons import TARGET, single_node_plans, too_small, why_not_planned
-from sparkfusion.session.session_schema import SessionSchema
+from sparkfusion.session.session_tables import SessionTables
 from sparkfusion.session.spool import TableSpool
 from sparkfusion.worker.session import SPARK_FUNCTIONS, session_config
 
@@ -49,8 +45,6 @@ _MIN_SPLIT = "datafusion.optimizer.repartition_file_min_size"
 _BROADCAST = "datafusion.optimizer.hash_join_single_partition_threshold"
 _BROADCAST_ROWS = "datafusion.optimizer.hash_join_single_partition_threshold_rows"
 _BYTES_PER_ROW = 16  # a guess for build sides whose size DataFusion cannot tell
-_ENABLE = "SET sparkfusion.enabled = true"
-_WRITE_FIRST = "write the rows that the query needs to Parquet with a simpler query, and register these files"
 _STATEMENT = re.compile(r"CopyTo: |Explain|Analyze")
 _SUBQUERIES = "datafusion.optimizer.enable_physical_uncorrelated_scalar_subquery"
 
@@ -82,31 +76,18 @@ class Planner:
     """Plans the queries of one session, one at a time; safe to call from several threads."""
 
     def __init__(
-        self,
-        settings: SessionSettings,
-        prepare: Callable[[SessionContext], None],
-        schema: SessionSchema,
-        directory_tables: DirectoryTables,
-        tasks_see_files: Callable[[], bool] = lambda: True,
+        self, settings: SessionSettings, tables: SessionTables, tasks_see_files: Callable[[], bool] = lambda: True
     ) -> None:
         check_not_forked()
         self._settings = settings
-        self._prepare = prepare
-        self.memory_tables = MemoryTables(schema)
+        self._tables = tables
         self._tasks_see_files = tasks_see_files
         self._lock = threading.Lock()
         self._spool = TableSpool()
         self._probes: dict[tuple[str, ...], SchemaProbe] = {}
-        self.lossy_tables = LossyTables()
-        self.file_places = FilePlaces(directory_tables)
-        self.host_tables = HostTables(schema)
-        self.feeds = FeedTables(schema)
 
     def close(self) -> None:
         self._spool.close()
-        self.memory_tables.close()
-        self.host_tables.close()
-        self.feeds.close()
 
     def output_schema(self, graph: StageGraph) -> pa.Schema:
         """The schema of the last stage's rows; DataFusion settles coerced types only while it optimizes."""
@@ -122,13 +103,13 @@ class Planner:
         started = time.perf_counter()
         check_not_forked()
         with self._lock:
-            self.file_places.check(frame)
+            self._tables.file_places.check(frame)
             attempt = _Attempt(self._settings.ours, self._settings.datafusion_options(), with_rows=with_rows)
             try:
                 graph = self._distribute(frame, attempt)
             except (NotDistributableError, PlanTooDeepError) as error:
                 refusal = error if isinstance(error, NotDistributableError) else NotDistributableError(error.message)
-                self._refuse_placeholders(frame, str(refusal))
+                self._tables.refuse_single_node(frame, str(refusal))
                 distribution = Distribution(reason=str(refusal), why=self._why(refusal, frame, attempt.physical))
             else:
                 distribution = Distribution(graph)
@@ -148,10 +129,10 @@ class Planner:
         """The plan of a statement that runs in this process in any case; `reads` are the queries in it: the one
         whose rows it takes, then the table that it changes."""
         with self._lock:
-            self.feeds.refuse_writes(reads[1:])
+            self._tables.feeds.refuse_writes(reads[1:])
             for query in reads:
-                self.file_places.check(query)
-                self._refuse_placeholders(query, reason)
+                self._tables.file_places.check(query)
+                self._tables.refuse_single_node(query, reason)
             distribution = Distribution(reason=reason, why=self._why(NotDistributableError(reason), reads[0]))
             options = self._settings.datafusion_options()
             return Planned(distribution, options, session_options=options, plan=None, seconds=0.0)
@@ -163,7 +144,7 @@ class Planner:
         logical = frame.logical_plan()
         text = logical.display_indent()
         tables = dict.fromkeys(TABLE_SCAN.findall(text))
-        check_logical(text, {table: lost for table in tables if (lost := self.lossy_tables.lost(table))})
+        check_logical(text, {table: lost for table in tables if (lost := self._tables.lossy.lost(table))})
         if computes_long_chain(text):  # planning it takes seconds, for a plan that would be refused
             raise too_deep()
         upper = int(attempt.options[TARGET]) or config.available_cores()
@@ -181,10 +162,12 @@ class Planner:
         attempt.options[SPARK_FUNCTIONS] = ",".join(functions)
         probe = self._probe_for(functions)
         broadcast = settings.integer("broadcast_bytes")
-        small = self.feeds.small(attempt.feeds, broadcast, broadcast // _BYTES_PER_ROW)
-        graph = replace(distribute(root, probe, small, self.host_tables.small(broadcast)), spark_functions=functions)
+        small = self._tables.feeds.small(attempt.feeds, broadcast, broadcast // _BYTES_PER_ROW)
+        graph = replace(
+            distribute(root, probe, small, self._tables.of_spark.small(broadcast)), spark_functions=functions
+        )
         if attempt.feeds:
-            attempt.declared = self.feeds.declare(attempt.feeds, attempt.planned.optimized_logical_plan())
+            attempt.declared = self._tables.feeds.declare(attempt.feeds, attempt.planned.optimized_logical_plan())
         if graph.head.plan is not None and tables_read(decode(graph.head.plan)):
             raise NotDistributableError("a Spark table would be read outside of Spark")
         _check_plan_size(graph, settings.integer("max_plan_bytes"), list(tables))
@@ -195,7 +178,7 @@ class Planner:
         """The query's plan, for as many partitions as it is worth."""
         logical = frame.logical_plan()
         try:
-            with self.memory_tables.noticing() as referred:
+            with self._tables.in_memory.noticing() as referred:
                 physical = attempt.physical = self._physical(logical, attempt, upper)
         except SparkfusionError as error:
             if single_node_plans(frame):
@@ -209,7 +192,7 @@ class Planner:
             self._mark(root, attempt)
         scanned = scan_bytes(root) + in_memory_weight(held)
         wanted = choose_partitions(scanned, attempt.settings.integer("bytes_per_partition"), upper)
-        if self.feeds.any_unsized(attempt.feeds):
+        if self._tables.feeds.any_unsized(attempt.feeds):
             wanted = upper
         if attempt.reads_host_tables or attempt.feeds:
             wanted = max(2, wanted)
@@ -226,10 +209,10 @@ class Planner:
         self, logical: datafusion.LogicalPlan, attempt: _Attempt, partitions: int, referred: set[Reference]
     ) -> PlanNode:
         """The query's plan, with scans of files for these tables, whose rows are in memory."""
-        with self.memory_tables.in_files(referred, attempt.settings.directory()) as files:
+        with self._tables.in_memory.in_files(referred, attempt.settings.directory()) as files:
             physical = self._physical(logical, attempt, partitions)
         root = self._encode(physical, attempt)
-        self.memory_tables.point_to_versions(root, files)
+        self._tables.in_memory.point_to_versions(root, files)
         attempt.keeps += tuple(files)
         return root
 
@@ -243,7 +226,7 @@ class Planner:
         """DataFusion's physical plan of the query for so many partitions."""
         attempt.options = attempt.base_options | _size_options(attempt) | ISOLATION_OPTIONS | {TARGET: str(partitions)}
         context = SessionContext(session_config({**attempt.options, **SHOW_SIZES, **(extra or {})}))
-        self._prepare(context)
+        self._tables.prepare(context)
         try:
             planned = context.create_dataframe_from_logical_plan(logical)
             return _Physical(context, planned, planned.execution_plan())
@@ -270,10 +253,10 @@ class Planner:
         return root
 
     def _mark(self, root: PlanNode, attempt: _Attempt) -> None:
-        attempt.reads_host_tables = self.host_tables.mark(root)
+        attempt.reads_host_tables = self._tables.of_spark.mark(root)
         per_task = attempt.settings.integer("bytes_per_partition")
         tasks_for = partial(choose_partitions, bytes_per_partition=per_task, upper_bound=attempt.slots)
-        attempt.feeds = self.feeds.mark(root, tasks_for, attempt.options)
+        attempt.feeds = self._tables.feeds.mark(root, tasks_for, attempt.options)
 
     def _why(
         self, refusal: NotDistributableError, frame: datafusion.DataFrame, physical: _Physical | None = None
@@ -314,30 +297,8 @@ class Planner:
             context = SessionContext(session_config(ISOLATION_OPTIONS))
             register_spark_functions(context, functions)
             self._probes[functions] = SchemaProbe(context)
-        self._prepare(self._probes[functions].context)
+        self._tables.prepare(self._probes[functions].context)
         return self._probes[functions]
-
-    def only_distributed(self, frame: datafusion.DataFrame) -> str | None:
-        """Why no single node can answer a query, in words; None if one can."""
-        if found := self.host_tables.read_by(frame):
-            return f"{', '.join(found)} is a Spark DataFrame, which only Spark tasks can read"
-        if found := self.feeds.read_by(frame):
-            return f"{', '.join(found)} is a feed, which only tasks can read"
-        return None
-
-    def _refuse_placeholders(self, frame: datafusion.DataFrame, reason: str) -> None:
-        """Raise if the query reads a feed or a Spark DataFrame: only tasks can read those, a single node cannot."""
-        enable = None if self._settings.ours.flag("enabled") else _ENABLE
-        if found := self.host_tables.read_by(frame):
-            raise UserError(
-                f"the query reads {', '.join(found)} from Spark, but cannot be distributed: {reason}",
-                hint=enable or "write the table to Parquet and register these files",
-            )
-        if found := self.feeds.read_by(frame):
-            raise UserError(
-                f"the query reads the feed {', '.join(found)}, but cannot be distributed: {reason}",
-                hint=enable or _WRITE_FIRST,
-            )
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from sparkfusion.errors import QueryCancelledError, UserError
 from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.ids import new_query_id
 from sparkfusion.session.changes import OVERWRITE, Change
+from sparkfusion.session.datafusion_calls import call_datafusion
 from sparkfusion.session.query import RunningQuery
-from sparkfusion.session.verbs import call_datafusion
 from sparkfusion.worker.task import TaskReport
 
 _one_at_a_time = threading.Lock()

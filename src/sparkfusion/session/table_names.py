@@ -11,7 +11,7 @@ from typing import Any
 from datafusion import SessionContext
 
 from sparkfusion.errors import UserError
-from sparkfusion.session.verbs import call_datafusion
+from sparkfusion.session.datafusion_calls import call_datafusion
 
 PARAMETER_VIEW = re.compile(r"view_[0-9a-f_]{36}")
 """DataFusion's own names of frames that are among the values of a query."""

@@ -22,10 +22,13 @@ from datafusion import SessionContext, SQLOptions
 
 from sparkfusion.errors import SparkfusionError, VerificationError, classify
 from sparkfusion.plan.stage import Distribution
+from sparkfusion.session.dataframe import DataFrame
+from sparkfusion.session.session import Session
 from sparkfusion.verify.compare_options import CompareOptions
 from sparkfusion.verify.evidence import Evidence
 from sparkfusion.verify.interrupt import interruptible
 from sparkfusion.verify.judge import Judge, Verdict
+from sparkfusion.verify.own_session import OwnFrame, OwnSession
 from sparkfusion.verify.reproducer import write_reproducer
 from sparkfusion.verify.result import Leg, LegName, Outcome, VerifyResult
 from sparkfusion.verify.subject import VerifiableFrame, VerifiableSession, context_of, datafusion_settings_of
@@ -35,8 +38,8 @@ _HAS_EFFECT = re.compile(r"(?:DDL|DML|Statement) not supported: (.+)")
 
 
 def verify_query(
-    session: VerifiableSession,
-    query: str | VerifiableFrame,
+    session: Session | VerifiableSession,
+    query: str | DataFrame | VerifiableFrame,
     *,
     name: str | None = None,
     params: Mapping[str, Any] | None = None,
@@ -54,6 +57,7 @@ def verify_query(
         reproducer_dir: where a failure writes its reproducer; without it nothing is written.
     """
     options = options or CompareOptions()
+    session = OwnSession(session) if isinstance(session, Session) else session
     frame: VerifiableFrame | None
     if isinstance(query, str):
         text = query
@@ -61,7 +65,8 @@ def verify_query(
             return VerifyResult(text, Outcome.NOT_COMPARABLE, (), effect, name=name)
         frame, error = _plan(session, query, params)
     else:
-        text, frame, error = _plan_as_text(query), query, None
+        frame, error = OwnFrame(query) if isinstance(query, DataFrame) else query, None
+        text = _plan_as_text(frame)
     if frame is None:
         assert error is not None
         return replace(_planning_failed(session, text, error), name=name)
@@ -72,8 +77,8 @@ def verify_query(
 
 
 def assert_distributed_eq(
-    session: VerifiableSession,
-    query: str | VerifiableFrame,
+    session: Session | VerifiableSession,
+    query: str | DataFrame | VerifiableFrame,
     *,
     require_distributed: bool = True,
     expect_error: bool = False,

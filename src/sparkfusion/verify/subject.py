@@ -1,4 +1,4 @@
-"""What the harness asks of a session and of its DataFrames. `sparkfusion.Session` and `DataFrame` fulfil it."""
+"""What the harness asks of a session and of its DataFrames. `OwnSession` fulfils it."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from sparkfusion import Session
 from sparkfusion.plan.distribute import ISOLATION_OPTIONS
 from sparkfusion.plan.stage import StageGraph
 from sparkfusion.plan.wire import decode, kind, walk
-from sparkfusion.session.frame import DataFrame
+from sparkfusion.session.dataframe import DataFrame
 from sparkfusion.verify import compare_tables
 from tests.behaviour.traps.trap_tables import register, write_tables
 from tests.conftest import Connect

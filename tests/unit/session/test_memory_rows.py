@@ -12,6 +12,7 @@ import pytest
 
 import sparkfusion
 from sparkfusion import Session
+from sparkfusion.session.dataframe import look_inside
 from sparkfusion.session.memory_rows import leaves, memory_bytes
 
 ROWS = 300_000
@@ -71,7 +72,8 @@ def test_the_size_of_a_memory_table_is_known(session: Session, make: Callable[[S
 @pytest.mark.parametrize("make", [_from_arrow, _create_table_as, _insert, _batches, _view, _cached])
 def test_a_query_on_a_single_node_does_not_encode_rows(session: Session, make: Callable[[Session], None]) -> None:
     make(session)
-    planned = session.plan(session.sql(SUM))
+    engine, query = look_inside(session.sql(SUM))
+    planned = engine.plan(query)
     assert planned.distribution.reason is not None
     assert planned.distribution.reason.startswith("it reads ")
     assert planned.plan is None

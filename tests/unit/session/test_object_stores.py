@@ -66,7 +66,7 @@ def test_a_recipe_works_in_another_context_and_makes_a_store_once(s3: FakeS3, se
 
     session.register_object_store("s3://", counted, "bucket")
     session.register_parquet("t", "s3://bucket/t/")
-    recipe = session._object_stores.recipe(plans_of(session, SQL))
+    recipe = session._engine.tables.object_stores.recipe(plans_of(session, SQL))
     here = calls.read_text()
     data = pickle.dumps(recipe)
     for _ in range(3):
@@ -82,14 +82,15 @@ def test_a_live_store_cannot_travel(s3: FakeS3, session: Session, tmp_path: Path
     session.register_object_store("s3://", s3.store_maker()(), "bucket")
     session.register_parquet("t", "s3://bucket/t/")
     with pytest.raises(UserError, match=r"executors cannot read s3://bucket/: the object store of 's3://'") as caught:
-        session._object_stores.recipe(plans_of(session, SQL))
+        session._engine.tables.object_stores.recipe(plans_of(session, SQL))
     assert "pass a function" in str(caught.value)
     (tmp_path / "local").mkdir()
     for part in range(2):
         pq.write_table(pa.table({"k": list(range(100))}), tmp_path / "local" / f"{part}.parquet")
     session.register_parquet("local", tmp_path / "local")
     session.register_object_store("file://", LocalFileSystem())  # executors have their own
-    assert session._object_stores.recipe(plans_of(session, "select k, count(*) from local group by k")) is None
+    recipe = session._engine.tables.object_stores.recipe(plans_of(session, "select k, count(*) from local group by k"))
+    assert recipe is None
 
 
 def test_the_newest_store_wins(s3: FakeS3, session: Session) -> None:
@@ -97,12 +98,12 @@ def test_the_newest_store_wins(s3: FakeS3, session: Session) -> None:
     session.register_object_store("s3://", s3.store_maker(), "bucket")
     session.register_parquet("t", "s3://bucket/t/")
     assert session.sql(SQL).to_pylist() == ROWS
-    recipe = session._object_stores.recipe(plans_of(session, SQL))
+    recipe = session._engine.tables.object_stores.recipe(plans_of(session, SQL))
     assert recipe is not None
     assert len(recipe.stores) == 1
     session.register_object_store("s3://", s3.store_maker()(), "bucket")
     with pytest.raises(UserError, match="executors cannot read"):
-        session._object_stores.recipe(plans_of(session, SQL))
+        session._engine.tables.object_stores.recipe(plans_of(session, SQL))
 
 
 def test_stores_of_other_buckets_do_not_matter(s3: FakeS3, session: Session) -> None:
@@ -111,13 +112,13 @@ def test_stores_of_other_buckets_do_not_matter(s3: FakeS3, session: Session) -> 
         session.register_object_store("s3://", elsewhere, host)
     session.register_object_store("s3://", s3.store_maker(), "bucket")
     session.register_parquet("t", "s3://bucket/t/")
-    recipe = session._object_stores.recipe(plans_of(session, SQL))
+    recipe = session._engine.tables.object_stores.recipe(plans_of(session, SQL))
     assert recipe is not None
     assert [host for _, host, _ in recipe.stores] == ["bucket"]
 
 
 def test_without_stores_there_is_no_recipe(session: Session) -> None:
-    assert session._object_stores.recipe([b"not even a plan"]) is None
+    assert session._engine.tables.object_stores.recipe([b"not even a plan"]) is None
 
 
 def test_a_function_that_cannot_travel() -> None:

@@ -328,9 +328,9 @@ def big(rows: int, *, noise: bool) -> pa.Table:
 @pytest.mark.parametrize("noise", [False, True])
 def test_a_hundred_thousand_rows_are_quick(noise: bool) -> None:
     left, right = big(100_000, noise=False), big(100_000, noise=noise)
-    start = time.perf_counter()
+    start = time.process_time()
     comparison = compare_tables(left, right)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     assert comparison.equal
     assert (comparison.float_tolerance_count > 100_000) is noise
     assert seconds < 20, f"took {seconds:.1f} s"

@@ -11,7 +11,7 @@ import pytest
 
 from sparkfusion import FeedContext, FileUnit, WorkUnitFeedProvider
 from sparkfusion.errors import VerificationError
-from sparkfusion.session.frame import DataFrame
+from sparkfusion.session.dataframe import DataFrame
 from sparkfusion.session.session import Session, connect
 from sparkfusion.verify import Outcome, assert_distributed_eq, verify_query
 

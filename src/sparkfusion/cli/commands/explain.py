@@ -61,6 +61,6 @@ def explain(
             if analyze:
                 line.start()
             with located(statement, statements):
-                shown = session.make_frame(statement.sql).explain_text(analyze=analyze, format=form)
+                shown = session.lazy_sql(statement.sql).explain_text(analyze=analyze, format=form)
             line.stop()
             out.write(shown.rstrip("\n") + "\n")

@@ -14,7 +14,6 @@ from sparkfusion.cli.output import OUTPUT_FORMATS, OutputFormat, counted, destin
 from sparkfusion.cli.progress_line import ProgressLine, progress_line
 from sparkfusion.cli.script import located
 from sparkfusion.cli.tables import Table
-from sparkfusion.session.changes import refusals_explained
 
 if TYPE_CHECKING:
     from sparkfusion import Session
@@ -85,8 +84,8 @@ def _run(
     """How many rows there were; None for a statement that has none to give, such as SET."""
     line.start()
     try:
-        frame = session.make_frame(query)  # what writes is run by the stream: its stages are those of the progress line
-        with refusals_explained(frame.changes), frame.stream() as stream:
+        frame = session.lazy_sql(query)  # what writes is run by the stream: its stages are those of the progress line
+        with frame.stream() as stream:
             batches: Iterator[pa.RecordBatch] = stream
             if form == "table":
                 batches = _then_stop(line, batches)

@@ -13,7 +13,6 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from sparkfusion.cli.legs import WatchedSession
 from sparkfusion.cli.options import open_session, read_statements, session_options, source_options
 from sparkfusion.cli.output import PipeConsole, counted
 from sparkfusion.cli.progress_line import progress_line
@@ -151,15 +150,17 @@ def _named(base: str, text: str | None, file: str | None) -> list[Query]:
 def _results(
     session: Session, queries: list[Query], partitions: int | None, reproducers: str | None
 ) -> Iterator[VerifyResult]:
+    from sparkfusion.session.dataframe import look_inside
     from sparkfusion.verify import verify_query
+    from sparkfusion.verify.own_session import OwnSession
 
     with progress_line(session) as line:
         for query in queries:
-            if not query.is_verifiable and not session.make_frame(query.sql).writes:
+            if not query.is_verifiable and not look_inside(session.lazy_sql(query.sql))[1].writes:
                 continue  # DDL and SET, which have taken effect
             name = query.name if partitions is None else f"{query.name} @{partitions}"
             line.start()
-            result = verify_query(WatchedSession(session, line.step), query.sql, name=name, reproducer_dir=reproducers)
+            result = verify_query(OwnSession(session, line.step), query.sql, name=name, reproducer_dir=reproducers)
             line.stop()
             yield result
 

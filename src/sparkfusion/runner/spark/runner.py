@@ -6,26 +6,21 @@ import weakref
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pyspark import SparkContext
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from sparkfusion.config import Settings
 from sparkfusion.errors import SparkfusionError, UserError
 from sparkfusion.exchange.urls import is_url
-from sparkfusion.ids import TableId
-from sparkfusion.runner.base import HostTable, QueryJob, RunningJob
-from sparkfusion.runner.spark.casts import for_spark
+from sparkfusion.runner.base import QueryJob, RunningJob
 from sparkfusion.runner.spark.choice import choose_store
-from sparkfusion.runner.spark.environment import check_executors
 from sparkfusion.runner.spark.feeding import FeedHost
 from sparkfusion.runner.spark.head_start import HeadStart
-from sparkfusion.runner.spark.lineage import lineage
 from sparkfusion.runner.spark.master import is_local
 from sparkfusion.runner.spark.reach import check_reach
+from sparkfusion.runner.spark.spark_frames import DataFrames
 from sparkfusion.runner.spark.spark_job import SparkJob
 from sparkfusion.runner.spark.spark_tables import SparkTables
-from sparkfusion.runner.spark.spark_types import spark_arrow_schema, spark_schema
 
 
 class SparkRunner:
@@ -39,6 +34,7 @@ class SparkRunner:
         self._owned = owned
         self._jobs: weakref.WeakSet[SparkJob] = weakref.WeakSet()
         self._tables = SparkTables(self._session)
+        self.spark = DataFrames(self._session, self._tables)
         self._feeding = FeedHost(self._context)
         self._head_start = HeadStart(self._context)
 
@@ -51,23 +47,6 @@ class SparkRunner:
         self._jobs.add(running)
         running.begin()
         return running
-
-    def adopt(self, source: object) -> HostTable:
-        return self._tables.adopt(source)
-
-    def release(self, table: TableId) -> None:
-        self._tables.release(table)
-
-    def to_spark(self, job: QueryJob, schema: pa.Schema) -> DataFrame:
-        """A DataFrame that Spark computes when it is asked for its rows."""
-        check_executors(self._context)
-        return lineage(job, self._session, self._tables, schema)
-
-    def from_rows(self, rows: pa.Table) -> DataFrame:
-        """A DataFrame of rows that are here."""
-        target = spark_arrow_schema(rows.schema)
-        batches = [for_spark(batch, target) for batch in rows.to_batches()]
-        return self._session.createDataFrame(pa.Table.from_batches(batches, target), spark_schema(rows.schema))
 
     def reaches(self, directory: Path) -> bool:
         if is_local(self._context):

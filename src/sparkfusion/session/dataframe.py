@@ -2,100 +2,94 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import datafusion
 import pyarrow as pa
 from datafusion.dataframe import DataFrameWriteOptions, ParquetWriterOptions
 
-from sparkfusion.errors import UserError
-from sparkfusion.feed.dispatch import FeedStats
-from sparkfusion.observe.explain import render_explain
 from sparkfusion.plan.stage import Distribution
-from sparkfusion.session.changes import Change
+from sparkfusion.session.chains import check_chains
+from sparkfusion.session.datafusion_calls import call_datafusion, unwrap
+from sparkfusion.session.engine import Engine
+from sparkfusion.session.explaining import ExplainFormat, explain_query
 from sparkfusion.session.extras import need
+from sparkfusion.session.lazy_query import LazyQuery
 from sparkfusion.session.query import RunningQuery
-from sparkfusion.session.round_trip import run_round_trip
-from sparkfusion.session.verbs import call_datafusion, frame_verb
+from sparkfusion.session.table_writes import write_table
 from sparkfusion.session.write import WriteTarget, copy_tail
 from sparkfusion.session.write_modes import WriteMode, check_mode, refuse_mode
-from sparkfusion.worker.task import TaskReport
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyspark.sql
 
-    from sparkfusion.session.session import Session
-
-ExplainFormat = Literal["text", "json", "dot"]
 _DEFAULT_LEVELS = {"zstd": 3, "gzip": 6, "brotli": 1}
 
 
-@dataclass(frozen=True)
-class Copy:
-    """A frame that writes: the rows come from `source`, `tail` is the rest of the COPY."""
+def _verb(name: str) -> Callable[..., DataFrame]:
+    """A method that calls DataFusion's method of that name; documented and signed like it."""
+    original = getattr(datafusion.DataFrame, name)
 
-    source: DataFrame
-    tail: str
-    mode: WriteMode | None = None
+    @functools.wraps(original)
+    def verb(self: DataFrame, *args: Any, **kwargs: Any) -> DataFrame:
+        for text in (value for value in args if isinstance(value, str)):
+            check_chains(text)
+        named = {key: unwrap(value) for key, value in kwargs.items()}
+        return self._with(call_datafusion(original, self.to_datafusion(), *map(unwrap, args), **named))
+
+    return verb
 
 
 class DataFrame:
     """A query over a session's tables, with the method names of datafusion-python. Nothing runs until an action."""
 
-    def __init__(
-        self,
-        session: Session,
-        inner: datafusion.DataFrame,
-        copies: Copy | None = None,
-        changes: Change | None = None,
-    ) -> None:
-        self._session = session
-        self._inner = inner
-        self.copies = copies
-        self.changes = changes
+    def __init__(self, engine: Engine, query: LazyQuery) -> None:
+        """Sessions make them: `Session.sql`, `table`, `read_parquet` and the like."""
+        self._engine = engine
+        self._query = query
 
     def _with(self, inner: datafusion.DataFrame) -> DataFrame:
-        return DataFrame(self._session, inner)
+        return DataFrame(self._engine, LazyQuery(inner))
 
     # ---- verbs, by DataFusion
 
-    aggregate = frame_verb("aggregate")
-    alias = frame_verb("alias")
-    cast = frame_verb("cast")
-    describe = frame_verb("describe")
-    distinct = frame_verb("distinct")
-    distinct_on = frame_verb("distinct_on")
-    drop = frame_verb("drop")
-    except_all = frame_verb("except_all")
-    fill_nan = frame_verb("fill_nan")
-    fill_null = frame_verb("fill_null")
-    filter = frame_verb("filter")
-    head = frame_verb("head")
-    intersect = frame_verb("intersect")
-    join = frame_verb("join")
-    join_on = frame_verb("join_on")
-    limit = frame_verb("limit")
-    repartition = frame_verb("repartition")
-    repartition_by_hash = frame_verb("repartition_by_hash")
-    select = frame_verb("select")
-    select_exprs = frame_verb("select_exprs")
-    sort = frame_verb("sort")
-    sort_by = frame_verb("sort_by")
-    tail = frame_verb("tail")
-    union = frame_verb("union")
-    union_by_name = frame_verb("union_by_name")
-    union_distinct = frame_verb("union_distinct")
-    unnest_columns = frame_verb("unnest_columns")
-    window = frame_verb("window")
-    with_column = frame_verb("with_column")
-    with_column_renamed = frame_verb("with_column_renamed")
-    with_columns = frame_verb("with_columns")
+    aggregate = _verb("aggregate")
+    alias = _verb("alias")
+    cast = _verb("cast")
+    describe = _verb("describe")
+    distinct = _verb("distinct")
+    distinct_on = _verb("distinct_on")
+    drop = _verb("drop")
+    except_all = _verb("except_all")
+    fill_nan = _verb("fill_nan")
+    fill_null = _verb("fill_null")
+    filter = _verb("filter")
+    head = _verb("head")
+    intersect = _verb("intersect")
+    join = _verb("join")
+    join_on = _verb("join_on")
+    limit = _verb("limit")
+    repartition = _verb("repartition")
+    repartition_by_hash = _verb("repartition_by_hash")
+    select = _verb("select")
+    select_exprs = _verb("select_exprs")
+    sort = _verb("sort")
+    sort_by = _verb("sort_by")
+    tail = _verb("tail")
+    union = _verb("union")
+    union_by_name = _verb("union_by_name")
+    union_distinct = _verb("union_distinct")
+    unnest_columns = _verb("unnest_columns")
+    window = _verb("window")
+    with_column = _verb("with_column")
+    with_column_renamed = _verb("with_column_renamed")
+    with_columns = _verb("with_columns")
 
     def transform(self, func: Any, *args: Any) -> DataFrame:
         """Apply a function DataFrame → DataFrame, so that verbs can be chained."""
@@ -106,48 +100,37 @@ class DataFrame:
 
     def cache(self) -> DataFrame:
         """Run the query now and keep its rows in memory."""
-        return self._with(self._session.keep_rows(self.collect()))
+        return self._with(self._engine.tables.keep_rows(self.collect()))
 
     # ---- what it is
 
     def schema(self) -> pa.Schema:
-        return self._inner.schema()
+        return self._query.inner.schema()
 
     def to_datafusion(self) -> datafusion.DataFrame:
         """The frame underneath; its own actions run on a single node."""
-        return self._inner
+        return self._query.inner
 
     def logical_plan(self) -> datafusion.plan.LogicalPlan:
-        return self._inner.logical_plan()
+        return self._query.inner.logical_plan()
 
     def col(self, name: str) -> datafusion.Expr:
-        return self._inner.col(name)
+        return self._query.inner.col(name)
 
     column = col
 
     def __getitem__(self, key: str | list[str] | tuple[str, ...]) -> DataFrame:
         return self.select(key) if isinstance(key, str) else self.select(*key)
 
-    @property
-    def writes(self) -> bool:
-        """Whether running it changes something: files, or a table."""
-        return self.copies is not None or self.changes is not None
-
-    def source(self) -> DataFrame:
-        """The query whose rows it writes, where that is run like any other; else itself."""
-        if self.changes is not None and self.changes.into is not None:
-            return self._with(self.changes.reads[0])
-        return self.copies.source if self.copies is not None else self
-
     def distribution(self) -> Distribution:
         """How the query would run: its stage graph, or the reason why it runs on a single node."""
-        return self._session.plan(self).distribution
+        return self._engine.plan(self._query).distribution
 
     # ---- actions
 
     def stream(self) -> RunningQuery:
         """Start the query and return its record batches as they are ready. Close the stream to stop the query."""
-        return self._session.start(self)
+        return self._engine.start(self._query)
 
     def collect(self) -> pa.Table:
         """Run the query and return all rows."""
@@ -174,7 +157,7 @@ class DataFrame:
         time (LIMIT, `random()`), or if the query is not distributed, it runs once, now. If Spark's adaptive execution
         is on, Spark also runs the shuffles inside of registered DataFrames now.
         """
-        frame: pyspark.sql.DataFrame = self._session.to_spark(self)
+        frame: pyspark.sql.DataFrame = self._engine.to_spark(self._query)
         return frame
 
     def to_pylist(self) -> list[dict[str, Any]]:
@@ -217,43 +200,8 @@ class DataFrame:
         print(self.explain_text(analyze=analyze, format=format))
 
     def explain_text(self, *, analyze: bool = False, format: ExplainFormat = "text") -> str:
-        if format not in get_args(ExplainFormat):
-            raise UserError(f"explain has the formats {', '.join(get_args(ExplainFormat))}, not {format!r}")
-        planned = self._session.plan(self)
-        if not analyze:
-            return self._explained(planned.distribution, [], format)
-        with self._session.start(self, planned) as running:
-            for _ in running:
-                pass
-            reports, feeds = running.reports(), running.feeds()
-        return self._explained(planned.distribution, reports, format, feeds)
-
-    def _explained(
-        self,
-        distribution: Distribution,
-        reports: list[TaskReport],
-        format: ExplainFormat,
-        feeds: Sequence[FeedStats] = (),
-    ) -> str:
-        return render_explain(
-            distribution,
-            self._single_node_text,
-            reports=reports,
-            format=format,
-            place=self._session.place(),
-            feeds=feeds,
-        )
-
-    def only_distributed(self) -> str | None:
-        """The reason why a single node cannot run this query; None if it can."""
-        return self._session.only_distributed(self)
-
-    def round_trip(self) -> pa.Table:
-        """Encode and decode the plan for distribution once, and run it as a whole in this process.
-
-        `verify` uses it to tell whether encoding lost something or sparkfusion is wrong.
-        """
-        return run_round_trip(self._session.plan(self), self.schema(), self._session.prepare)
+        """What `explain` prints."""
+        return explain_query(self._engine, self._query, analyze=analyze, format=format)
 
     # ---- writing
 
@@ -327,23 +275,19 @@ class DataFrame:
         if write_options is not None:
             refuse_mode(mode if mode != "append" else None)
             return self._write_single_node("write_table", table_name, write_options)
-        return self._session.write_table(self, table_name, check_mode(mode))
+        return write_table(self._engine, self._query, table_name, check_mode(mode))
 
     def _write(self, target: WriteTarget, mode: WriteMode | None) -> int:
         chosen = check_mode(mode) if mode is not None else None
-        written = self._session.copy(self, copy_tail(target), chosen).collect()
+        copied = self._engine.copy(self._query, copy_tail(target), chosen)
+        written = self._engine.start(copied).read_all()
         return int(written.column(0)[0].as_py())
 
     def _write_single_node(self, method: str, *args: Any) -> int:
         """Use DataFusion's own writer, for options that COPY does not have. It does not return a row count."""
         rows = self.count()
-        call_datafusion(getattr(self._inner, method), *args)
+        call_datafusion(getattr(self._query.inner, method), *args)
         return rows
-
-    def _single_node_text(self) -> str:
-        if self.changes is not None:  # planning it may apply it
-            return self._inner.optimized_logical_plan().display_indent()
-        return self._inner.execution_plan().display_indent()
 
     def _local(self, rows: pa.Table) -> datafusion.DataFrame:
         """DataFusion's own rendering, in a context of its own: it names the table and keeps it."""
@@ -352,3 +296,8 @@ class DataFrame:
 
 def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
     return (columns,) if isinstance(columns, str) else tuple(columns)
+
+
+def look_inside(frame: DataFrame) -> tuple[Engine, LazyQuery]:
+    """What a DataFrame is made of, for other parts of sparkfusion."""
+    return frame._engine, frame._query

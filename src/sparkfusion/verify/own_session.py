@@ -1,37 +1,45 @@
-"""Which leg of a verification runs, told when it begins. The harness calls a frame's methods leg by leg."""
+"""A session of sparkfusion, as the harness asks for one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import datafusion
 import pyarrow as pa
 
 from sparkfusion.plan.stage import Distribution
+from sparkfusion.session.dataframe import DataFrame, look_inside
+from sparkfusion.session.session import Session
+from sparkfusion.verify.round_trip import run_round_trip
 
-if TYPE_CHECKING:
-    from sparkfusion import DataFrame, Session
+
+def _tell_nobody(leg: str) -> None:
+    del leg
 
 
-class WatchedSession:
-    """The part of a session that `verify_query` needs; its frames tell what begins, from any thread."""
+class OwnSession:
+    """Makes frames of a session's queries.
 
-    def __init__(self, session: Session, tell: Callable[[str], None]) -> None:
+    Args:
+        tell: told what a verification does next, from any thread.
+    """
+
+    def __init__(self, session: Session, tell: Callable[[str], None] = _tell_nobody) -> None:
         self.context = session.context
         self.config = session.config
         self.subscribe = session.subscribe
         self._session = session
         self._tell = tell
 
-    def sql(self, query: str, param_values: Mapping[str, Any] | None = None, /) -> WatchedFrame:
-        return WatchedFrame(self._session.sql(query, param_values), self._tell)
+    def sql(self, query: str, param_values: Mapping[str, Any] | None = None, /) -> OwnFrame:
+        return OwnFrame(self._session.sql(query, param_values), self._tell)
 
 
-class WatchedFrame:
-    """A frame that is verified once."""
+class OwnFrame:
+    """A DataFrame that is verified once."""
 
-    def __init__(self, frame: DataFrame, tell: Callable[[str], None]) -> None:
+    def __init__(self, frame: DataFrame, tell: Callable[[str], None] = _tell_nobody) -> None:
         self._frame = frame
         self._tell = tell
         self._collected = False
@@ -45,11 +53,12 @@ class WatchedFrame:
         return self._frame.distribution()
 
     def only_distributed(self) -> str | None:
-        return self._frame.only_distributed()
+        engine, query = look_inside(self._frame)
+        return engine.tables.only_distributed(query.inner)
 
     def round_trip(self) -> pa.Table:
         self._tell("round-trip leg")
-        return self._frame.round_trip()
+        return run_round_trip(*look_inside(self._frame))
 
     def collect(self) -> pa.Table:
         self._tell("distributed leg")

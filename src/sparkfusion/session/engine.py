@@ -1,0 +1,246 @@
+"""The engine of a session: it plans queries, starts them, and tells what happens to them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import datafusion
+from datafusion import SessionContext
+
+from sparkfusion import config
+from sparkfusion.errors import SparkfusionError, UserError
+from sparkfusion.ids import QueryId, new_query_id
+from sparkfusion.observe.events import Event, QueryPlanned, Subscriber
+from sparkfusion.plan.gate import LOST
+from sparkfusion.plan.settle import settle_head
+from sparkfusion.plan.stage import Head, StageGraph
+from sparkfusion.runner.base import QueryJob, Runner, RunningJob, SparkFrames
+from sparkfusion.session.bad_input import locate_bad_line
+from sparkfusion.session.changes import changes_nothing, count_of_none, explain_refusal
+from sparkfusion.session.config import SessionSettings
+from sparkfusion.session.copy_partitions import check_column_left, name_nulls
+from sparkfusion.session.datafusion_calls import call_datafusion
+from sparkfusion.session.empty_writes import FilledJob
+from sparkfusion.session.layout import has_files
+from sparkfusion.session.lazy_query import Copy, LazyQuery
+from sparkfusion.session.notices import Notices, require_distributed
+from sparkfusion.session.planner import Planned, Planner
+from sparkfusion.session.put_rows import PutJob, put_rows
+from sparkfusion.session.query import RunningQuery, settle_schema
+from sparkfusion.session.session_tables import SessionTables
+from sparkfusion.session.single_node import SingleNodeJob, limit
+from sparkfusion.session.start import prepare_datafusion
+from sparkfusion.session.upstream import GUARDED_DEFAULTS
+from sparkfusion.session.write import CopyTarget, RowCopier, WriteJob
+from sparkfusion.session.write_modes import PlacedJob, WriteMode, place
+from sparkfusion.worker.copy import CopyOrder
+from sparkfusion.worker.session import list_files_anew
+
+_DEFAULTS = {"datafusion.catalog.information_schema": "true", **GUARDED_DEFAULTS}
+_log = logging.getLogger("sparkfusion")
+
+
+class Engine:
+    """What happens to the queries of one session.
+
+    Attributes:
+        context: of DataFusion, with the session's tables and functions.
+        settings: `session.config`.
+        tables: what is known of the session's tables.
+    """
+
+    def __init__(self, runner: Runner, settings: Mapping[str, object]) -> None:
+        prepare_datafusion()
+        self.context = SessionContext(datafusion.SessionConfig(_DEFAULTS))
+        self.settings = SessionSettings(self.context, config.Settings())
+        self.tables = SessionTables(self.context, self.settings)
+        list_files_anew(self.context)
+        self._runner = runner
+        self._subscribers: list[Subscriber] = []
+        self._notices = Notices(self._emit)
+        try:
+            self._configure(settings)
+        except BaseException:
+            runner.close()
+            raise
+        self._planner = Planner(self.settings, self.tables, partial(runner.shares_files, self.settings.ours))
+        self._closed = False
+
+    def _configure(self, settings: Mapping[str, object]) -> None:
+        if self._runner.slots is not None:
+            self.settings["datafusion.execution.target_partitions"] = self._runner.slots
+        for name, value in settings.items():
+            self.settings[name] = value
+
+    def close(self) -> None:
+        self._closed = True
+        self._runner.close()
+        self._planner.close()
+        self.tables.close()
+
+    # ---- queries
+
+    def plan(self, query: LazyQuery, *, with_rows: bool = False) -> Planned:
+        """Plan a query without running it; `with_rows`, so that it can be run when the session is gone."""
+        if self._closed:
+            raise UserError("the session is closed", hint="sparkfusion.connect() opens a new one")
+        if query.changes is not None and query.changes.into is None:
+            return self._planner.keep_here(query.changes.reads, query.changes.reason)
+        return self._planner.plan(query.source.inner, with_rows=with_rows)
+
+    def start(self, query: LazyQuery, planned: Planned | None = None, writes: CopyOrder | None = None) -> RunningQuery:
+        """Plan a query and start it.
+
+        Args:
+            writes: for the query below a COPY: its tasks write their rows, instead of giving them to the reader.
+        """
+        id = new_query_id()
+        if planned is None:
+            planned = self.plan(query)
+        if query.copies is not None:
+            job, head = self._copy_job(id, query.copies, planned), Head(())
+        elif query.changes is not None and query.changes.into is not None:
+            put = partial(put_rows, self.context, query.changes)
+            job, head = PutJob(lambda: self.start(query.source, planned), put), Head(())
+        elif planned.distribution.graph is None:
+            job, head = self._single_node_job(id, _single_node_frame(query), planned, query), Head(())
+        else:
+            graph = planned.distribution.graph if writes is None else settle_head(planned.distribution.graph)
+            self._emit(QueryPlanned(id, len(graph.stages), graph.task_count, None, planned.seconds))
+            job, head = self._runner.start(self._job(id, graph, planned, writes)), graph.head
+        return RunningQuery(id, query.schema, job, head, self._emit)
+
+    def _single_node_job(
+        self, id: QueryId, frame: datafusion.DataFrame, planned: Planned, query: LazyQuery
+    ) -> SingleNodeJob:
+        if self.settings.ours.flag("require_distributed"):
+            require_distributed(planned.distribution)
+        self._emit(QueryPlanned(id, 0, 0, planned.distribution.reason, planned.seconds))
+        self._notices.note(id, planned.distribution)
+        options, prepare = planned.session_options, self.tables.prepare
+        exact = LOST not in (planned.distribution.reason or "")
+
+        def explain(error: SparkfusionError) -> SparkfusionError | None:
+            reads = query.changes.reads if query.changes is not None else (query.inner,)
+            refused = explain_refusal(query.changes, error)
+            return refused or locate_bad_line(error, reads, options, prepare, exact=exact)
+
+        limited, spills = limit(frame, self.settings.ours, options, prepare)
+        made: SingleNodeJob = call_datafusion(SingleNodeJob, limited, explain, spills)
+        return made
+
+    def _job(self, id: QueryId, graph: StageGraph, planned: Planned, writes: CopyOrder | None = None) -> QueryJob:
+        return QueryJob(
+            query=id,
+            graph=graph,
+            settings=self.settings.ours.copy(),
+            options=planned.options,
+            emit=self._emit,
+            prepare=self.tables.prepare,
+            recipe=lambda: self.tables.object_stores.recipe(stage.plan for stage in graph.stages),
+            writes=writes,
+            feeds=planned.feeds,
+            keeps=planned.keeps,
+        )
+
+    # ---- rows into files
+
+    def copy(self, source: LazyQuery, tail: str, mode: WriteMode | None = None) -> LazyQuery:
+        """The statement that writes the rows of `source`, as the rest of a COPY says, and counts them."""
+        view = f"sparkfusion_copy_{new_query_id()}"
+        kept = self.settings["datafusion.execution.keep_partition_by_columns"] == "true"
+        check_column_left(source.schema.names, tail, kept=kept)
+        source = LazyQuery(name_nulls(source.inner, tail))
+        self.context.register_view(view, source.inner)
+        try:
+            inner = call_datafusion(self.context.sql, f"COPY {view} {tail}")
+        finally:
+            self.context.deregister_table(view)
+        return LazyQuery(inner, Copy(source, tail, mode))
+
+    def _copy_job(self, id: QueryId, copies: Copy, planned: Planned) -> RunningJob:
+        target = CopyTarget.parse(copies.tail)
+        placement = place(
+            target.path,
+            copies.mode,
+            id,
+            directory=target.is_directory,
+            in_place=self._tasks_may_write(target, planned),
+            has_files=partial(has_files, self.tables.prepare),
+        )
+        if placement is None:
+            return SingleNodeJob(count_of_none())
+        try:
+            job = self._write_job(id, copies, planned, target, target.at(placement.path))
+        except BaseException:
+            placement.abandon()
+            raise
+        return PlacedJob(job, placement, target.path)
+
+    def _write_job(
+        self, id: QueryId, copies: Copy, planned: Planned, target: CopyTarget, placed: CopyTarget
+    ) -> RunningJob:
+        options, store_dir = self.settings.datafusion_options(), self.settings.ours.directory()
+        copier = RowCopier(id, placed, options, store_dir, self.tables.prepare)
+        if planned.distribution.graph is None:
+            single = self.copy(copies.source, placed.tail).inner
+            job = self._single_node_job(id, single, planned, copies.source)
+            return FilledJob(job, partial(copier.copy, (), copies.source.schema)) if target.is_directory else job
+        by_tasks = self._tasks_may_write(target, planned)
+        return WriteJob(copier, lambda writes: self.start(copies.source, planned, writes), by_tasks=by_tasks)
+
+    def _tasks_may_write(self, target: CopyTarget, planned: Planned) -> bool:
+        graph = planned.distribution.graph
+        whole = graph is not None and graph.head.fetch is None and not graph.head.skip
+        return whole and target.is_local_directory and self._runner.reaches(Path(target.path).absolute().parent)
+
+    # ---- Spark
+
+    def on_spark(self, what: str) -> SparkFrames:
+        """What only a runner on Spark can do. Raises for any other, where `what` says what cannot be done."""
+        if self._runner.spark is None:
+            raise UserError(f"{what}: this session does not run on Spark", hint="use sparkfusion.connect(spark)")
+        return self._runner.spark
+
+    def to_spark(self, query: LazyQuery) -> Any:
+        """The result as a Spark DataFrame. `DataFrame.to_spark` says when it is computed."""
+        spark = self.on_spark("cannot make a Spark DataFrame")
+        planned = self.plan(query, with_rows=True)
+        graph = planned.distribution.graph
+        if graph is None or query.copies is not None or planned.feeds or not graph.repeatable:
+            return spark.from_rows(self.start(query, planned).read_all())
+        graph = settle_head(graph)
+        schema = settle_schema(query.schema, self._planner.output_schema(graph))
+        return spark.to_spark(self._job(new_query_id(), graph, planned), schema)
+
+    # ---- what users see of it
+
+    def describe_runner(self) -> str:
+        """Where tasks run and where their frames are, for `explain`."""
+        return self._runner.describe(self.settings.ours)
+
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        self._subscribers.append(subscriber)
+
+        def end() -> None:
+            if subscriber in self._subscribers:
+                self._subscribers.remove(subscriber)
+
+        return end
+
+    def _emit(self, event: Event) -> None:
+        for subscriber in tuple(self._subscribers):
+            try:
+                subscriber(event)
+            except Exception:
+                _log.exception("a subscriber failed on %s", type(event).__name__)
+
+
+def _single_node_frame(query: LazyQuery) -> datafusion.DataFrame:
+    if query.changes is None or not changes_nothing(query.changes, query.inner):
+        return query.inner
+    return count_of_none()

@@ -1,0 +1,131 @@
+"""The tables of a session: DataFusion's catalog, and what sparkfusion has to know of each table besides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TypeVar
+
+import datafusion
+import pyarrow as pa
+from datafusion import SessionContext
+
+from sparkfusion.errors import SparkfusionError, UserError
+from sparkfusion.session.config import DEFAULT_CATALOG, DEFAULT_SCHEMA, SessionSettings
+from sparkfusion.session.directory_tables import DirectoryTables, parse_external
+from sparkfusion.session.feeds import FeedTables
+from sparkfusion.session.file_places import FilePlaces
+from sparkfusion.session.forked import check_not_forked
+from sparkfusion.session.host_tables import HostTables
+from sparkfusion.session.lossy import LossyTables
+from sparkfusion.session.memory_tables import MemoryTables
+from sparkfusion.session.null_views import makes_of_rows, null_views
+from sparkfusion.session.object_stores import ObjectStores
+from sparkfusion.session.session_schema import SessionSchema
+from sparkfusion.session.skipping_statement import parse_on_error
+from sparkfusion.session.statements import lossy_external_table, makes_or_drops_tables
+
+T = TypeVar("T")
+_ENABLE = "SET sparkfusion.enabled = true"
+_WRITE_FIRST = "write the rows that the query needs to Parquet with a simpler query, and register these files"
+
+
+class SessionTables:
+    """What one session knows of its tables, by their kinds, and the object stores they are in."""
+
+    def __init__(self, context: SessionContext, settings: SessionSettings) -> None:
+        self.context = context
+        self._settings = settings
+        self._schema = SessionSchema(context)
+        self.object_stores = ObjectStores()
+        self.directories = DirectoryTables(self._schema, settings)
+        self.in_memory = MemoryTables(self._schema)
+        self.lossy = LossyTables()
+        self.file_places = FilePlaces(self.directories)
+        self.of_spark = HostTables(self._schema)
+        self.feeds = FeedTables(self._schema)
+
+    def close(self) -> None:
+        self.in_memory.close()
+        self.of_spark.close()
+        self.feeds.close()
+
+    def prepare(self, context: SessionContext) -> None:
+        """Give another context what cannot be sent as data: the object stores."""
+        self.object_stores.prepare(context)
+
+    def names(self) -> set[str]:
+        """The tables of the default schema, where DataFusion puts DataFrames that are values of parameters."""
+        catalog, schema = self._settings[DEFAULT_CATALOG], self._settings[DEFAULT_SCHEMA]
+        try:
+            return set(self.context.catalog(catalog).schema(schema).names())
+        except KeyError:  # a default that does not exist: DataFusion says so
+            return set()
+
+    def read_names(self, text: str, read: Callable[[], T], otherwise: T | None = None) -> T:
+        """Read a query or a name, where names of large in-memory tables mean them by reference, and those of tables
+        that have got NULL partitions show these as NULL.
+
+        If there are none, or what the text says can be said of the tables themselves only, it is read as it is.
+        """
+        check_not_forked()
+        if makes_or_drops_tables(text):
+            views = null_views(self.directories, text) if makes_of_rows(text) else {}
+            with self.in_memory.made_by(text), self._schema.as_they_are(), self._schema.instead(views):
+                return read()
+        with self.in_memory.made_by(text):
+            views = self.in_memory.views(text, self._reference_bytes())
+            views |= null_views(self.directories, text)
+            if views:
+                with suppress(SparkfusionError), self._schema.instead(views):
+                    return read()
+            return read() if otherwise is None else otherwise
+
+    def keep_rows(self, rows: pa.Table) -> datafusion.DataFrame:
+        """A frame of rows, by reference if they are large, without a table in the user's catalog."""
+        return self.in_memory.frame_of(rows, self._reference_bytes())
+
+    def _reference_bytes(self) -> int:
+        return self._settings.ours.integer("memory_table_bytes")
+
+    @contextmanager
+    def remember_made_by(self, statement: str) -> Iterator[None]:
+        """Remember of a table that the statement makes of files what its plans do not tell."""
+        said = parse_on_error(statement)
+        plain = said.plain if said is not None else statement
+        skips = said is not None and said.on_error == "skip"
+        lossy, external = lossy_external_table(plain), parse_external(plain) if not skips else None
+        before = self.directories.meant_by(external[0]) if external is not None else None
+        yield
+        if lossy is not None:
+            self.lossy.add(*lossy)
+        if external is not None:
+            self.directories.add(*external, before)
+            if self.directories.meant_by(external[0]) is not before:
+                self.file_places.add(external[0], external[1].target.path)
+
+    def only_distributed(self, frame: datafusion.DataFrame) -> str | None:
+        """Why no single node can answer a query, in words; None if one can."""
+        if found := self.of_spark.read_by(frame):
+            return f"{', '.join(found)} is a Spark DataFrame, which only Spark tasks can read"
+        if found := self.feeds.read_by(frame):
+            return f"{', '.join(found)} is a feed, which only tasks can read"
+        return None
+
+    def refuse_single_node(self, frame: datafusion.DataFrame, reason: str) -> None:
+        """Raise if the query reads a feed or a Spark DataFrame: only tasks can read those, a single node cannot.
+
+        Args:
+            reason: why the query cannot be distributed.
+        """
+        enable = None if self._settings.ours.flag("enabled") else _ENABLE
+        if found := self.of_spark.read_by(frame):
+            raise UserError(
+                f"the query reads {', '.join(found)} from Spark, but cannot be distributed: {reason}",
+                hint=enable or "write the table to Parquet and register these files",
+            )
+        if found := self.feeds.read_by(frame):
+            raise UserError(
+                f"the query reads the feed {', '.join(found)}, but cannot be distributed: {reason}",
+                hint=enable or _WRITE_FIRST,
+            )

@@ -1,0 +1,126 @@
+"""From SQL text to a lazy query. SET, RESET, SHOW and EXPLAIN are answered here; DataFusion reads everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import datafusion
+import pyarrow as pa
+import pyarrow.compute as pc
+from datafusion import SessionContext, SQLOptions
+
+from sparkfusion.errors import SparkfusionError
+from sparkfusion.session.chains import check_chains
+from sparkfusion.session.changes import cannot_run_at_once, refusals_explained
+from sparkfusion.session.datafusion_calls import unwrap
+from sparkfusion.session.engine import Engine
+from sparkfusion.session.explaining import datafusion_rows, explain_rows, is_copy, is_planned
+from sparkfusion.session.external_tables import run_statement
+from sparkfusion.session.lazy_query import LazyQuery
+from sparkfusion.session.settings_table import all_settings_listed
+from sparkfusion.session.statements import (
+    CopyQuery,
+    ResetOption,
+    SetOption,
+    ShowOption,
+    is_explain,
+    parse_copy,
+    parse_statement,
+    without_leading_comments,
+)
+from sparkfusion.session.table_names import PARAMETER_VIEW, call_with_tables
+from sparkfusion.session.table_writes import read_change
+from sparkfusion.session.write_modes import split_mode
+
+_EMPTY_PLACEHOLDER = "Ipc error: Expected schema message, found empty stream"
+_QUERIES = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
+
+
+class SqlReader:
+    """Reads one statement.
+
+    Args:
+        values: of `$name` in the text, as scalars. `named`: the same, and DataFrames.
+    """
+
+    def __init__(self, engine: Engine, values: Mapping[str, Any] | None, named: Mapping[str, Any]) -> None:
+        self._engine = engine
+        self._values = values
+        self._named = named
+
+    def read(self, text: str) -> LazyQuery:
+        """The query of a statement. One that makes or drops tables, or sets something, is run now."""
+        text = without_leading_comments(text)
+        statement = parse_statement(text)
+        if statement is not None:
+            return self._answer(statement)
+        if is_explain(text):
+            return self._explain(text)
+        copied = parse_copy(text)
+        if copied is not None:
+            return self._copy(copied)
+        with self._engine.tables.remember_made_by(text):
+            inner = self._ask_datafusion(text)
+        return read_change(self._engine, inner)
+
+    def _copy(self, copied: CopyQuery) -> LazyQuery:
+        text = copied.source if copied.is_query else f"select * from {copied.source}"
+        source = self._ask_datafusion(text, allowed=_QUERIES)
+        return self._engine.copy(LazyQuery(source), *split_mode(copied.tail))
+
+    def _ask_datafusion(self, text: str, allowed: SQLOptions | None = None) -> datafusion.DataFrame:
+        check_chains(text)
+        context, tables, settings = self._engine.context, self._engine.tables, self._engine.settings
+        unwrapped = {name: unwrap(value) for name, value in self._named.items()}
+        values = dict(self._values) if self._values is not None else None
+        before = tables.names() if self._named else set()
+        run = partial(call_with_tables, context, context.sql, options=allowed, param_values=values, **unwrapped)
+        try:
+            with all_settings_listed(context, settings, text) as listed, settings.changed_by(text):
+                made: datafusion.DataFrame = tables.read_names(
+                    text, lambda: run_statement(context, listed, run, tables.prepare, tables.feeds)
+                )
+                return made
+        except SparkfusionError as error:
+            if _EMPTY_PLACEHOLDER in error.message:
+                raise cannot_run_at_once() from error
+            raise
+        finally:
+            for view in tables.names() - before if self._named else ():
+                if PARAMETER_VIEW.fullmatch(view):  # DataFusion makes one for each frame among the values
+                    context.deregister_table(view)
+
+    def _answer(self, statement: SetOption | ResetOption | ShowOption) -> LazyQuery:
+        settings = self._engine.settings
+        if isinstance(statement, SetOption):
+            settings[statement.name] = statement.value
+            return LazyQuery(self._engine.context.empty_table().limit(0))
+        if isinstance(statement, ResetOption):
+            del settings[statement.name]
+            return LazyQuery(self._engine.context.empty_table().limit(0))
+        shown = settings.as_table()
+        if statement.name is not None:
+            shown = shown.filter(pc.equal(shown["name"], statement.name))
+            if not shown.num_rows:
+                settings[statement.name]  # says what is wrong with the name
+        return answer_rows(shown if statement.verbose else shown.select(["name", "value"]))
+
+    def _explain(self, text: str) -> LazyQuery:
+        explained = self._ask_datafusion(text)
+        (target,) = explained.logical_plan().inputs()
+        if not is_planned(target):
+            return answer_rows(datafusion_rows(explained))
+        copied = parse_copy(text) if is_copy(target) else None
+        if copied is not None:
+            query = self._copy(copied)
+        else:
+            query = read_change(self._engine, self._engine.context.create_dataframe_from_logical_plan(target))
+        with refusals_explained(query.changes):
+            return answer_rows(explain_rows(self._engine, explained, query))
+
+
+def answer_rows(rows: pa.Table) -> LazyQuery:
+    """Rows of ours as a query, without a table in the user's catalog."""
+    return LazyQuery(SessionContext().from_arrow(rows))
