@@ -179,7 +179,7 @@ def test_a_stream_forgotten_on_its_own_driver_thread_is_stopped(session: Session
 
     def drop(event: Event) -> None:
         if isinstance(event, StageFinished) and begun.wait(PATIENCE) and streams:
-            assert threading.current_thread().name.endswith("-driver")
+            assert threading.current_thread().name.endswith("-coordinator")
             streams.clear()
             dropped.set()
 

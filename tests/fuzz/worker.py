@@ -15,7 +15,7 @@ from sparkfusion.transport.in_process import start_worker, stop_worker
 from sparkfusion.transport.process.children import Children
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds
-from sparkfusion.worker.server.host import WorkerHost
+from sparkfusion.worker.server.service import WorkerService
 from sparkfusion.worker.server.version import WorkerStatus
 from sparkfusion.worker.server.worker_options import WorkerOptions
 from sparkfusion.worker.task import TaskOrder
@@ -31,19 +31,19 @@ IDLE = WorkerStatus(0, 0, 0, 0)
 class Trial:
     """Runs orders one after another. A slot that one of them kept would let the next one hang."""
 
-    def __init__(self, host: WorkerHost, directory: Path) -> None:
-        self._host = host
+    def __init__(self, service: WorkerService, directory: Path) -> None:
+        self._service = service
         self._directory = directory
 
     def answer(self, order: TaskOrder) -> str:
         """How the worker answers: that it ran the task, or the name of its error, with how a process ended."""
         query = order.key.query
-        self._host.hold(query, "secret")
+        self._service.hold(query, "secret")
         cancel = CancelToken()
         late = threading.Timer(PATIENCE, cancel.cancel)
         late.start()
         try:
-            self._host.run(order, TaskEnds(lambda batch: None), cancel)
+            self._service.run(order, TaskEnds(lambda batch: None), cancel)
         except TaskCrashError as error:
             return f"TaskCrashError, {error.message}"
         except SparkfusionError as error:
@@ -51,13 +51,13 @@ class Trial:
         finally:
             late.cancel()
             late.join()
-            self._host.release(query)
+            self._service.release(query)
         return "ran"
 
     def left(self) -> list[str]:
         """What should not be there between two orders: work, files, more processes than the one that is kept warm."""
         processes = [each for each in map(_describe, psutil.Process().children()) if TASK_PROCESS in each]
-        status = self._host.status()
+        status = self._service.status()
         return [
             *([str(status)] if status != IDLE else []),
             *(processes if len(processes) > 1 else []),
@@ -74,9 +74,9 @@ def trial() -> Iterator[Trial]:
     """A worker and the directory that it writes to; afterwards both are gone, with the worker's processes."""
     children = Children(1)
     with tempfile.TemporaryDirectory() as directory:
-        address, host = start_worker(WorkerOptions(1, directory, children=children), rewrites=[])
+        address, service = start_worker(WorkerOptions(1, directory, children=children), rewrites=[])
         try:
-            yield Trial(host, Path(directory))
+            yield Trial(service, Path(directory))
         finally:
             stop_worker(address)
             children.close()

@@ -201,7 +201,7 @@ def test_news_travels_as_data_and_is_heard_here_only(spark: SparkSession) -> Non
     there.add((pack_answer(answer),))
     assert heard == [], "there it is only collected"
     news.sender.add(there._value)
-    assert [(each.key, each.host_attempt, str(each.error)) for each in heard] == [(answer.key, 7, "no")] * 2
+    assert [(each.key, each.spark_attempt, str(each.error)) for each in heard] == [(answer.key, 7, "no")] * 2
     assert news.sender.value == (), "nothing is kept here"
     news.close()
     news.close()

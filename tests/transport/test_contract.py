@@ -28,10 +28,10 @@ from sparkfusion.transport.schemes import connect
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import ConsumerSink, TaskEnds
 from sparkfusion.worker.server import held as held_module
-from sparkfusion.worker.server import host as host_module
+from sparkfusion.worker.server import service as service_module
+from sparkfusion.worker.server.frame_names import frame_address
 from sparkfusion.worker.server.guard import Guard
-from sparkfusion.worker.server.host import WorkerHost
-from sparkfusion.worker.server.places import place_of
+from sparkfusion.worker.server.service import WorkerService
 from sparkfusion.worker.server.worker_options import WorkerOptions
 from sparkfusion.worker.task import TaskOrder
 from tests import leaks
@@ -130,7 +130,7 @@ def test_frames_of_another_worker_are_fetched_by_the_task(held: WorkerChannel, s
         lease = other.hold("q1", SECRET, 2.0, fail)
         make = order_of_sql("select x from t", TaskKey("q1", 1, 0), address, tables={"t": pa.table({"x": [1, 2]})})
         (file,) = other.run(make, NO_ROWS, CancelToken()).manifest.files
-        source = SourceFile(place_of(address, file.path), file.bytes)
+        source = SourceFile(frame_address(address, file.path), file.bytes)
         report = held.run(reading(TaskKey("q1", 2, 0), held.address, [source]), NO_ROWS, CancelToken())
         assert report.rows == 2
         (fetched,) = report.fetched
@@ -349,10 +349,10 @@ def test_a_worker_that_closes_tells_who_holds_a_query(start: StartTwo, tmp_path:
 def test_a_lease_lasts_as_long_as_it_is_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over Flight: a worker in this process needs no heartbeat."""
     ear = Ear()
-    monkeypatch.setattr(host_module, "time", ear)
+    monkeypatch.setattr(service_module, "time", ear)
     monkeypatch.setattr(held_module, "time", ear)
-    renew = WorkerHost.renew
-    monkeypatch.setattr(WorkerHost, "renew", lambda host, query: ear.hear(lambda: renew(host, query)))
+    renew = WorkerService.renew
+    monkeypatch.setattr(WorkerService, "renew", lambda service, query: ear.hear(lambda: renew(service, query)))
     lost: list[SparkfusionError] = []
     with flight(WorkerOptions(1, str(tmp_path))) as address:
         channel = connect(address, Access(TOKEN))

@@ -12,11 +12,11 @@ import pytest
 
 import sparkfusion
 from sparkfusion.exchange.channel import ChannelClosedError
-from sparkfusion.runner.driven_job import DrivenJob
+from sparkfusion.runner.coordinated_job import CoordinatedJob
 from sparkfusion.runner.worker_job import WorkerJob
 from sparkfusion.transport import in_process
 from sparkfusion.transport.base import Access
-from sparkfusion.transport.flight.task_channel import CallChannel
+from sparkfusion.transport.flight.server import FlightTaskSide
 from sparkfusion.transport.in_process import start_worker, stop_worker
 from sparkfusion.transport.schemes import connect
 from sparkfusion.worker.server.worker_options import WorkerOptions
@@ -46,7 +46,7 @@ def interrupt(*arguments: object) -> None:
 
 def test_while_it_begins(session: sparkfusion.Session, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(DrivenJob, "begin", interrupt)
+        patch.setattr(CoordinatedJob, "begin", interrupt)
         with pytest.raises(KeyboardInterrupt):
             session.sql("select sum(x) from t").collect()
     check_nothing_is_left(address)
@@ -69,8 +69,8 @@ def test_while_workers_are_asked_to_hold_it(
 
 
 def check_nothing_is_left(address: str) -> None:
-    assert set(in_process._hosts) <= {address}
-    if address in in_process._hosts:
+    assert set(in_process._services) <= {address}
+    if address in in_process._services:
         assert connect(address, Access()).status() == IDLE
 
 
@@ -82,7 +82,7 @@ class Silent:
 
 
 def test_a_task_that_waits_for_units_hears_that_it_is_cancelled() -> None:
-    channel = CallChannel(Silent(), Silent(), 1000)
+    channel = FlightTaskSide(Silent(), Silent(), 1000)
     channel.cancel.cancel()
     with pytest.raises(ChannelClosedError):
         channel.take(0)

@@ -22,7 +22,7 @@ from sparkfusion.transport.in_process import InProcess, InProcessChannel, start_
 from sparkfusion.transport.membership import Cluster, RoutedTask, cluster_of
 from sparkfusion.transport.schemes import connect
 from sparkfusion.worker.cancel import CancelToken
-from sparkfusion.worker.server import host as host_module
+from sparkfusion.worker.server import service as service_module
 from sparkfusion.worker.server.rewrites import NamedRewrite, RewriteContext
 from sparkfusion.worker.server.version import WorkerInfo, difference, this_version
 from sparkfusion.worker.server.worker_options import WorkerOptions
@@ -215,7 +215,7 @@ def test_an_extension_changes_plans_on_the_worker(table: Path, monkeypatch: pyte
         told.append(context)
         return plan
 
-    monkeypatch.setattr(host_module, "installed_rewrites", lambda: [NamedRewrite("test", rewrite)])
+    monkeypatch.setattr(service_module, "installed_rewrites", lambda: [NamedRewrite("test", rewrite)])
     address, _ = start_worker(WorkerOptions(2))
     with sparkfusion.connect(Cluster([address], extensions={"locale": "de"}), config=EAGER) as session:
         session.register_parquet("t", str(table))

@@ -24,12 +24,12 @@ _HEADER = struct.Struct("<4sBiiiqiiqq")
 
 @dataclass(frozen=True, order=True)
 class Origin:
-    """Which attempt at which producer task a row comes from. `host_attempt` is the host's own count, never reused."""
+    """Which attempt at which producer task a row comes from. `spark_attempt` is Spark's own count, never reused."""
 
     exchange: ExchangeId
     task: int
     attempt: int
-    host_attempt: int
+    spark_attempt: int
 
 
 def is_chunk(row: bytes) -> bool:
@@ -58,8 +58,8 @@ def failure_of(error: bytes, origin: Origin, partitions: int) -> Iterator[tuple[
 
 
 def _header(kind: int, origin: Origin, partition: int, file: int, offset: int, size: int) -> bytes:
-    place = (origin.exchange, origin.task, origin.attempt, origin.host_attempt, partition, file, offset, size)
-    return _HEADER.pack(_MAGIC, kind, *place)
+    fields = (origin.exchange, origin.task, origin.attempt, origin.spark_attempt, partition, file, offset, size)
+    return _HEADER.pack(_MAGIC, kind, *fields)
 
 
 class ChunkSpool:
@@ -72,8 +72,8 @@ class ChunkSpool:
         self._errors: dict[Origin, bytes] = {}
 
     def add(self, row: bytes) -> None:
-        _, kind, exchange, task, attempt, host_attempt, partition, file, offset, size = _HEADER.unpack_from(row)
-        origin = Origin(exchange, task, attempt, host_attempt)
+        _, kind, exchange, task, attempt, spark_attempt, partition, file, offset, size = _HEADER.unpack_from(row)
+        origin = Origin(exchange, task, attempt, spark_attempt)
         if kind == _END:
             self._ends[origin, partition] = file
             if size:
@@ -106,5 +106,5 @@ class ChunkSpool:
         return [SourceFile(str(self._path(origin, partition, number)), sizes[number][1]) for number in sorted(sizes)]
 
     def _path(self, origin: Origin, partition: int, file: int) -> Path:
-        parts = (origin.exchange, origin.task, origin.attempt, origin.host_attempt, partition, file)
+        parts = (origin.exchange, origin.task, origin.attempt, origin.spark_attempt, partition, file)
         return self._directory / ("-".join(map(str, parts)) + ".arrow")

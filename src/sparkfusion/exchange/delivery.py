@@ -20,7 +20,7 @@ from sparkfusion.ids import TaskKey
 _IN_MEMORY_BYTES = 32 * 1024 * 1024
 
 Deliver = Callable[[int, Iterator[pa.RecordBatch]], None]
-"""(place in the task's ledger, its rows): returns when they are with the reader, or were before."""
+"""(offset in the task's ledger, its rows): returns when the consumer has them."""
 
 
 class FrameBuffer:
@@ -103,7 +103,7 @@ class GrantSink:
         self._buffer.add(batch)
 
     def commit(self, offset: int) -> None:
-        """All rows of the grant at that place are there."""
+        """All rows of the grant at that offset are there."""
         if self._wrote:
             self._deliver(offset, self._buffer.frames())
         self._buffer.clear()

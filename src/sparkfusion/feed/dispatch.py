@@ -149,9 +149,9 @@ class Dispatcher:
     # ---- the tasks' side
 
     def take(self, task: int, offset: int, *, host: str = "", patience: float | None = None) -> Grant | Answer:
-        """The grant at that place of the task's ledger; new units are appended to it if it is not that long.
+        """The grant at that offset of the task's ledger; new units are appended to it if it is not that long.
 
-        Asking for a place says that everything before it is done. Asking again gives the same: attempts may repeat
+        Asking for an offset says that everything before it is done. Asking again gives the same: attempts may repeat
         it, and several attempts at a task may ask at once. Waits up to `patience` seconds, without it until there is
         an answer. Raises the provider's error, and `QueryCancelledError` when the query is over.
         """
@@ -170,7 +170,7 @@ class Dispatcher:
             self._on_change()
 
     def failed(self, task: int, offset: int) -> None:
-        """An attempt failed while it worked on the grant at that place."""
+        """An attempt failed while it worked on the grant at that offset."""
         with self._changed:
             grant = self._ledger.at(task, offset)
             self._failed += grant.units if grant is not None else 0

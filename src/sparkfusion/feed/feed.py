@@ -22,12 +22,12 @@ class UnitSource(Protocol):
     def take(self, offset: int) -> bytes | None:
         """The packed units at that place of the task's ledger; None at the end. Waits for them.
 
-        Asking for a place says that everything before it is done; asking again gives the same.
+        Asking for an offset says that everything before it is done; asking again gives the same.
         """
         ...
 
     def failed(self, offset: int) -> None:
-        """The attempt failed while it worked on the units at that place. Never raises."""
+        """The attempt failed while it worked on the units at that offset. Never raises."""
         ...
 
     def enough(self) -> None:
@@ -88,7 +88,7 @@ class WorkUnitFeed:
         """Units as they come, some at a time; asking for the next says that those before are done.
 
         Args:
-            first: on a worker, the place in the task's ledger to begin at.
+            first: on a worker, the offset in the task's ledger to begin at.
         """
         with self._lock:
             if partition in self._consumed:

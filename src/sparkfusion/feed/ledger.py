@@ -58,7 +58,7 @@ class Ledger:
         self.given += grant.units
 
     def acknowledge(self, task: int, offset: int) -> None:
-        """The task has done everything before that place."""
+        """The task has done everything before that offset."""
         page = self._page(task)
         upto = min(offset, len(page.grants))
         while page.acknowledged < upto:

@@ -30,7 +30,7 @@ def task_leaves(stage: Stage) -> list[str]:
 
 
 def narrowed_tables(stage: Stage) -> list[str]:
-    """The tables of which the host brings only some rows, with what it is asked."""
+    """The Spark DataFrames that Spark filters or limits before it sends rows, each with its filter and limit."""
     reads = tables_read(decode(stage.plan))
     return [str(read) for read in reads if read.condition is not None or read.limit is not None]
 

@@ -146,12 +146,12 @@ def read_condition(expr: bytes, columns: Sequence[Attribute | None]) -> Reading:
         columns: what the expression's columns are in the table; None for those that are computed.
     """
     try:
-        return _Reader(columns).read(pb.Condition.FromString(expr))
+        return _ConditionDecoder(columns).read(pb.Condition.FromString(expr))
     except DecodeError:  # nested too deeply
         return _NOTHING
 
 
-class _Reader:
+class _ConditionDecoder:
     def __init__(self, columns: Sequence[Attribute | None]) -> None:
         self._columns = columns
 

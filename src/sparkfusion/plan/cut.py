@@ -40,13 +40,13 @@ def cut(root: PlanNode, describe: Describe) -> StageGraph:
     if head.plan is not None:
         describe(root)  # whether it can be decoded at all without what is now below an exchange
     stages = tuple(cutter.stages)
-    readers = {exchange: stage for stage in stages for exchange in stage.inputs}
-    exchanges = tuple(_with_final_kind(exchange, readers.get(exchange.id)) for exchange in cutter.exchanges)
+    consumers = {exchange: stage for stage in stages for exchange in stage.inputs}
+    exchanges = tuple(_with_final_kind(exchange, consumers.get(exchange.id)) for exchange in cutter.exchanges)
     return StageGraph(stages, exchanges, head)
 
 
-def _with_final_kind(exchange: Exchange, reader: Stage | None) -> Exchange:
-    if exchange.kind is ExchangeKind.GATHER and reader is not None and reader.task_count > 1:
+def _with_final_kind(exchange: Exchange, consumer: Stage | None) -> Exchange:
+    if exchange.kind is ExchangeKind.GATHER and consumer is not None and consumer.task_count > 1:
         return replace(exchange, kind=ExchangeKind.BROADCAST)
     return exchange
 

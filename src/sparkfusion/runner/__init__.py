@@ -1,1 +1,1 @@
-"""Who hosts the tasks: the machine decides, the driver carries out, and only the task host differs by runner."""
+"""Where tasks run. `machine` decides, `coordinate` carries out; runners differ only in how they launch tasks."""

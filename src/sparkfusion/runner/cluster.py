@@ -72,8 +72,8 @@ class ClusterRunner:
         del settings
         count = len(self._known)
         workers, slots = "worker" if count == 1 else "workers", "slot" if self.slots == 1 else "slots"
-        places = ", ".join(channel.address for channel, _ in self._known)
-        return f"on {count} {workers} with {self.slots} {slots}: {places}"
+        addresses = ", ".join(channel.address for channel, _ in self._known)
+        return f"on {count} {workers} with {self.slots} {slots}: {addresses}"
 
     def close(self) -> None:
         for job in list(self._jobs):

@@ -1,4 +1,4 @@
-"""A running query's feeds: told to the driver and to subscribers."""
+"""A running query's feeds. They report to the query's coordinator and to subscribers."""
 
 from __future__ import annotations
 

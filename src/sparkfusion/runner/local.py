@@ -9,7 +9,7 @@ from pathlib import Path
 from sparkfusion.config import Settings, available_cores
 from sparkfusion.errors import LostInputError
 from sparkfusion.runner.base import QueryJob, RunningJob
-from sparkfusion.runner.driven_job import task_memory
+from sparkfusion.runner.coordinated_job import task_memory
 from sparkfusion.runner.members import Member
 from sparkfusion.runner.travelling_functions import TravellingFunctions
 from sparkfusion.runner.worker_job import WorkerJob, begun
@@ -17,16 +17,16 @@ from sparkfusion.transport.in_process import InProcessChannel
 from sparkfusion.transport.process.children import Children
 from sparkfusion.transport.process.supervised import GRACE_SECONDS
 from sparkfusion.worker.memory_limits import spill_directory
-from sparkfusion.worker.server.fetch import FrameReader
+from sparkfusion.worker.server.fetch import FramePeer
 from sparkfusion.worker.server.guard import OPEN
-from sparkfusion.worker.server.host import WorkerHost
 from sparkfusion.worker.server.rewrites import NamedRewrite, installed_rewrites
+from sparkfusion.worker.server.service import WorkerService
 from sparkfusion.worker.server.worker_options import WorkerOptions
 from sparkfusion.worker.user_functions import OwnFunctions
 
 
 class LocalRunner:
-    """Runs queries in this process. Any number at the same time, each with its own worker and driver."""
+    """Runs queries in this process. Any number at the same time, each with its own worker and coordinator."""
 
     name = "local"
     spark = None
@@ -71,17 +71,17 @@ class LocalJob(WorkerJob):
         functions = TravellingFunctions()
         if children is not None:
             functions = TravellingFunctions.pickled(job, "task processes (sparkfusion.task_processes is on)")
-        self._host = WorkerHost(_options(job, children), _no_peers, rewrites)
+        self._service = WorkerService(_options(job, children), _no_peers, rewrites)
         super().__init__(
-            job, [Member(InProcessChannel("this process", self._host), self._host.info())], functions, near=True
+            job, [Member(InProcessChannel("this process", self._service), self._service.info())], functions, near=True
         )
 
     def release(self) -> None:
         super().release()
-        self._host.close()
+        self._service.close()
 
 
-def _no_peers(address: str) -> FrameReader:
+def _no_peers(address: str) -> FramePeer:
     raise LostInputError(f"there is no worker {address} in this process")
 
 

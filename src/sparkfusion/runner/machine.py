@@ -1,7 +1,7 @@
 """The coordinator's logic without I/O: (state, event) → (state, commands).
 
-Nothing here waits, runs or writes, so retries, commits and adaptive decisions are tested by feeding events. A driver
-carries the commands out and reports what happened. The head counts as stage 0 with one task.
+Nothing here waits, runs or writes, so tests of retries, commits and adaptive decisions only have to pass in events.
+`coordinate` carries the commands out and reports what happened. The head counts as stage 0 with one task.
 
 Promises: every task's output is committed once, by the attempt that is wanted, and others are discarded; a consumer
 starts only when all its inputs are committed; after an outcome no task is started.
@@ -286,7 +286,7 @@ def _on_lost(state: QueryState, event: OutputLost) -> Step:
         for stage in state.graph.stages:
             if any(state.graph.exchange(e).producer in lost for e in stage.inputs):
                 lost.add(stage.id)
-    if not event.unread and _reader_has_rows_of(state, lost):
+    if not event.unread and _consumer_has_rows_of(state, lost):
         error = ExternalError("output was lost after some of its rows had been delivered", hint="run the query again")
         return replace(state, outcome="failed"), (End("failed", error),)
     commands: list[Command] = []
@@ -306,7 +306,7 @@ def _on_lost(state: QueryState, event: OutputLost) -> Step:
     return state, (*commands, *launched)
 
 
-def _reader_has_rows_of(state: QueryState, lost: set[StageId]) -> bool:
+def _consumer_has_rows_of(state: QueryState, lost: set[StageId]) -> bool:
     """Whether rows computed from a lost output may have reached the reader, where they cannot be taken back."""
     if state.graph.head.streams:
         streaming = _streaming_stage(state)

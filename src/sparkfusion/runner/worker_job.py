@@ -24,7 +24,7 @@ from sparkfusion.feed.feed import UnitSource
 from sparkfusion.ids import StageId, TaskKey
 from sparkfusion.plan.stage import ExchangeKind
 from sparkfusion.runner.base import QueryJob
-from sparkfusion.runner.driven_job import DrivenJob, task_memory
+from sparkfusion.runner.coordinated_job import CoordinatedJob, task_memory
 from sparkfusion.runner.machine import HEAD
 from sparkfusion.runner.members import Member, Members, NoWorkerError, at_once
 from sparkfusion.runner.passed import AttemptRows, OtherRowsError, PassedRows
@@ -34,7 +34,7 @@ from sparkfusion.transport.membership import Cluster, RoutedTask
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds
 from sparkfusion.worker.server.fetch import InputFetcher
-from sparkfusion.worker.server.places import made_by, place_of, split_place
+from sparkfusion.worker.server.frame_names import frame_address, made_by, split_frame_address
 from sparkfusion.worker.task import Fetched, TaskOrder, TaskReport
 
 _STALL_SECONDS = 3.0  # of frames that do not come, although the worker does not count as lost yet
@@ -44,8 +44,8 @@ NOBODY = Cluster(())
 _log = logging.getLogger("sparkfusion")
 
 
-class WorkerJob(DrivenJob):
-    """The driver's task host on workers. The head runs here, over frames of theirs.
+class WorkerJob(CoordinatedJob):
+    """Launches tasks on workers. The head runs here, over frames that the workers keep.
 
     Args:
         cluster: who else has a say in where tasks run, and what travels with them.
@@ -82,7 +82,7 @@ class WorkerJob(DrivenJob):
         self._store = LocalFrameStore(job.query, memory_budget=budget, directory=settings.directory())
         self._patience = float(settings.integer("worker_patience_seconds"))
         self._stall = min(self._patience, _STALL_SECONDS)
-        self._inputs = InputFetcher(job.query, secret, self._store, self._members.reader, self._stall)
+        self._inputs = InputFetcher(job.query, secret, self._store, self._members.peer, self._stall)
         try:
             self._hold(members, secret)
         except BaseException:
@@ -126,7 +126,7 @@ class WorkerJob(DrivenJob):
             )
         except LostInputError as error:
             for stage, number, attempt in error.lost:
-                self._driver.lost(stage, number, attempt, unread=True)
+                self._coordinator.lost(stage, number, attempt, unread=True)
             raise
         return replace(order, inputs=inputs)
 
@@ -157,30 +157,30 @@ class WorkerJob(DrivenJob):
     # ---- tasks on workers
 
     def _run_there(self, order: TaskOrder, token: CancelToken) -> None:
-        """Run a task on a worker and tell the driver; on the pool's thread, must not raise."""
-        place = (order.key.stage, order.key.task)
+        """Run a task on a worker and tell the coordinator; on the pool's thread, must not raise."""
+        task = (order.key.stage, order.key.task)
         with self._members_lock:
-            passed = self._passed.setdefault(place, PassedRows(self._channel.put, resumes=self._resumes))
+            passed = self._passed.setdefault(task, PassedRows(self._channel.put, resumes=self._resumes))
         try:
             report = self._run_on_member(order, token, passed.attempt())
         except LostInputError as error:
             for stage, number, attempt in error.lost:
-                self._driver.lost(stage, number, attempt)
-            self._driver.failed(order.key, classify(error, order.key), final=passed.final)
+                self._coordinator.lost(stage, number, attempt)
+            self._coordinator.failed(order.key, classify(error, order.key), final=passed.final)
         except ChannelClosedError:
-            self._driver.failed(order.key, QueryCancelledError("the consumer closed the query"), final=True)
+            self._coordinator.failed(order.key, QueryCancelledError("the consumer closed the query"), final=True)
         except BaseException as error:
             final = passed.final or isinstance(error, NoWorkerError | OtherRowsError)
-            self._driver.failed(order.key, classify(error, order.key), final=final)
+            self._coordinator.failed(order.key, classify(error, order.key), final=final)
         else:
-            self._driver.succeeded(report)
+            self._coordinator.succeeded(report)
         finally:
             with self._lock:
                 self._tokens.pop(order.key, None)
 
     def _run_on_member(self, order: TaskOrder, token: CancelToken, rows: AttemptRows) -> TaskReport:
-        place = (order.key.stage, order.key.task)
-        tried = self._tried.setdefault(place, set())
+        task = (order.key.stage, order.key.task)
+        tried = self._tried.setdefault(task, set())
         bytes_at = {} if self._near else _bytes_at(order)
         with self._members.placed(RoutedTask(order.key, bytes_at), tried, token) as member:
             tried.add(member.address)
@@ -202,7 +202,7 @@ class WorkerJob(DrivenJob):
             self._made_on.pop(order.key, None)
         if self._near or order.writes is not None:
             return report
-        files = tuple(replace(file, path=place_of(member.address, file.path)) for file in report.manifest.files)
+        files = tuple(replace(file, path=frame_address(member.address, file.path)) for file in report.manifest.files)
         return replace(report, manifest=replace(report.manifest, files=files))
 
     def _ends(self, order: TaskOrder, member: Member, token: CancelToken, rows: AttemptRows) -> TaskEnds:
@@ -241,8 +241,8 @@ class WorkerJob(DrivenJob):
     def _check_inputs(self, order: TaskOrder) -> None:
         """Frames on a worker that is known to be gone need not be asked for."""
         gone = self._members.gone()
-        places = [split_place(file.path) for each in order.inputs for file in each.files] if gone else []
-        lost = sorted({made_by(name) for address, name in places if address in gone})
+        frames = [split_frame_address(file.path) for each in order.inputs for file in each.files] if gone else []
+        lost = sorted({made_by(name) for address, name in frames if address in gone})
         if lost:
             raise LostInputError(f"frames that the task reads are on a lost worker ({', '.join(gone)})", lost=lost)
 
@@ -258,7 +258,7 @@ class WorkerJob(DrivenJob):
                 passed = self._passed.get((key.stage, key.task))
             if passed is None or not passed.begun:
                 _log.warning("worker %s is silent; %s runs on another worker", member.address, key)
-                self._driver.stalled(key)
+                self._coordinator.stalled(key)
 
 
 class _LentUnits:
@@ -294,7 +294,7 @@ def begun(job: WorkerJob) -> WorkerJob:
 def _bytes_at(order: TaskOrder) -> dict[str, int]:
     found: dict[str, int] = {}
     for file in (file for each in order.inputs for file in each.files):
-        address = split_place(file.path)[0]
+        address = split_frame_address(file.path)[0]
         found[address] = found.get(address, 0) + file.size
     return found
 

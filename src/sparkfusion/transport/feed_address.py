@@ -36,7 +36,7 @@ class ServedQuery:
     Attributes:
         ends: what serves a task. Raises if there is no such feed.
         first: where an attempt at a task begins whose rows go to the consumer.
-        directory: for rows that wait until those of one place in the ledger are complete.
+        directory: for rows that wait until those of one offset in the ledger are complete.
     """
 
     ends: Callable[[FedTask], TaskEnds]

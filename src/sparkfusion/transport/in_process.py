@@ -14,29 +14,29 @@ from sparkfusion.transport.message import unpack
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds
 from sparkfusion.worker.server.fetch import Piece
-from sparkfusion.worker.server.host import WorkerHost
 from sparkfusion.worker.server.rewrites import NamedRewrite
+from sparkfusion.worker.server.service import WorkerService
 from sparkfusion.worker.server.version import WorkerInfo, WorkerStatus
 from sparkfusion.worker.server.worker_options import WorkerOptions
 from sparkfusion.worker.task import TaskOrder, TaskReport
 
 SCHEME = "in-process"
 _PIECE_BYTES = 4 * 1024 * 1024
-_hosts: dict[str, WorkerHost] = {}
+_services: dict[str, WorkerService] = {}
 
 
-def start_worker(options: WorkerOptions, rewrites: Sequence[NamedRewrite] | None = None) -> tuple[str, WorkerHost]:
+def start_worker(options: WorkerOptions, rewrites: Sequence[NamedRewrite] | None = None) -> tuple[str, WorkerService]:
     """A worker in this process and its address, until it is stopped."""
-    host = WorkerHost(options, lambda address: InProcessChannel(address, _found(address)), rewrites)
-    address = f"{SCHEME}://{id(host):x}"
-    _hosts[address] = host
-    return address, host
+    service = WorkerService(options, lambda address: InProcessChannel(address, _found(address)), rewrites)
+    address = f"{SCHEME}://{id(service):x}"
+    _services[address] = service
+    return address, service
 
 
 def stop_worker(address: str) -> None:
-    host = _hosts.pop(address, None)
-    if host is not None:
-        host.close()
+    service = _services.pop(address, None)
+    if service is not None:
+        service.close()
 
 
 class InProcess:
@@ -50,9 +50,9 @@ class InProcess:
 class InProcessChannel:
     """A way to a worker in this process."""
 
-    def __init__(self, address: str, host: WorkerHost) -> None:
+    def __init__(self, address: str, service: WorkerService) -> None:
         self._address = address
-        self._host = host
+        self._service = service
 
     @property
     def address(self) -> str:
@@ -60,13 +60,13 @@ class InProcessChannel:
 
     def info(self) -> WorkerInfo:
         self._check_open()
-        return self._host.info()
+        return self._service.info()
 
     def status(self) -> WorkerStatus:
-        return self._host.status()
+        return self._service.status()
 
     def reaches(self, directory: str, name: str, content: str) -> bool:
-        return self._host.reaches(directory, name, content)
+        return self._service.reaches(directory, name, content)
 
     def hold(
         self,
@@ -79,51 +79,51 @@ class InProcessChannel:
         del patience, on_late
         self._check_open()
         lost = ExternalError(f"worker {self._address} ended the query")
-        self._host.hold(query, secret, lambda: on_lost(lost))
-        return _Lease(self._host, query)
+        self._service.hold(query, secret, lambda: on_lost(lost))
+        return _Lease(self._service, query)
 
     def run(self, order: TaskOrder, ends: TaskEnds, cancel: CancelToken) -> TaskReport:
         data = pack_order(order)
-        _, fields, blobs = unpack(data, self._host.guard.limits.message_bytes)
-        return self._host.run(order_of(fields, blobs), ends, cancel)
+        _, fields, blobs = unpack(data, self._service.guard.limits.message_bytes)
+        return self._service.run(order_of(fields, blobs), ends, cancel)
 
     def read(
         self, query: QueryId, secret: str, names: Sequence[str], cancel: CancelToken, patience: float
     ) -> Iterator[Piece]:
         del patience
         self._check_open()
-        for index, path in enumerate(self._host.files(query, secret, names)):
+        for index, path in enumerate(self._service.files(query, secret, names)):
             with pa.OSFile(str(path)) as source:
                 while len(piece := source.read_buffer(_PIECE_BYTES)) and not cancel.cancelled:
                     yield index, piece
 
     def discard(self, key: TaskKey) -> None:
-        self._host.discard(key)
+        self._service.discard(key)
 
     def close(self) -> None:
         return
 
     def _check_open(self) -> None:
-        if self._host.closed:
+        if self._service.closed:
             raise ExternalError(f"worker {self._address} is closed")
 
 
 class _Lease:
     """Needs no heartbeat: worker and coordinator live and die together."""
 
-    def __init__(self, host: WorkerHost, query: QueryId) -> None:
-        self._host = host
+    def __init__(self, service: WorkerService, query: QueryId) -> None:
+        self._service = service
         self._query = query
 
     def close(self) -> None:
-        self._host.release(self._query)
+        self._service.release(self._query)
 
     def others(self) -> int:
-        return self._host.others(self._query)
+        return self._service.others(self._query)
 
 
-def _found(address: str) -> WorkerHost:
-    host = _hosts.get(address)
-    if host is None:
+def _found(address: str) -> WorkerService:
+    service = _services.get(address)
+    if service is None:
         raise UserError(f"there is no worker {address} in this process")
-    return host
+    return service

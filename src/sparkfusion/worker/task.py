@@ -40,7 +40,7 @@ class TaskOrder:
         memory_limit: bytes before DataFusion spills; 0 leaves it to the machine that runs the task.
         store_memory: bytes of that machine's memory for frames of the query; -1 leaves it to the machine.
         feed: the feed whose units the task reads, if it does.
-        first: the place in its feed's ledger that the task begins at.
+        first: the offset in its feed's ledger that the task begins at.
         reader, recipe: pickled functions: the feed's reader, and what makes the session's object stores.
         here: the worker's address as the coordinator knows it: inputs that begin with it are its own files. Empty in
             the coordinator's own process, where inputs and outputs are files of this machine.

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
+from datafusion import SessionContext, lit
 
 from sparkfusion.errors import UserError, classify
 from sparkfusion.exchange.urls import file_size, is_url, plain_path, split_object
@@ -18,9 +20,10 @@ from sparkfusion.feed.units import FileUnit, WorkUnit, check_path, check_span
 from sparkfusion.ids import FeedId
 from sparkfusion.plan.feeds import UnitFile
 from sparkfusion.plan.sources import object_path
+from sparkfusion.plan.wire import decode, kind, walk
+from sparkfusion.plan.wire import wire_pb2 as pb
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.file_errors import name_table
-from sparkfusion.worker.literals import encoded_literal
 
 LOCAL_STORE = "file:///"
 T = TypeVar("T")
@@ -52,7 +55,7 @@ class FeedEnd:
     """A task's end of its feed: what cannot travel as data.
 
     Attributes:
-        first: the place in its ledger to begin at.
+        first: the offset in its ledger to begin at.
     """
 
     units: UnitSource
@@ -114,5 +117,22 @@ def partition_values(unit: FileUnit, feed: FeedInput) -> tuple[bytes, ...]:
     if missing:
         raise UserError(f"unit {unit.path!r} of table {feed.table!r} has no value of {', '.join(missing)}")
     return tuple(
-        encoded_literal(unit.partition_values[name], schema.field(name).type) for name in feed.partition_columns
+        _encoded_literal(unit.partition_values[name], schema.field(name).type) for name in feed.partition_columns
     )
+
+
+@lru_cache(maxsize=1024)
+def _encoded_literal(value: str | bytes | None, type: pa.DataType) -> bytes:
+    """A value as plans carry it; DataFusion encodes it."""
+    try:
+        typed = pa.scalar(value, pa.binary() if isinstance(value, bytes) else pa.string()).cast(type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise UserError(f"the partition value {value!r} is no {type}: {error}") from error
+    context = SessionContext()
+    frame = context.from_pydict({"x": [1]}).select(lit(typed).alias("value"))
+    root = decode(frame.execution_plan().to_bytes(context))
+    for node in walk(root):
+        if kind(node) == "projection":
+            (expr,) = pb.Projection.FromString(node.projection.SerializeToString()).expr
+            return bytes(expr.literal)
+    raise UserError(f"a value of type {type} cannot be a partition value")

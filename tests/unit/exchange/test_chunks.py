@@ -12,7 +12,7 @@ from sparkfusion.exchange import chunks
 from sparkfusion.exchange.chunks import ChunkSpool, Origin, chunks_of, failure_of, is_chunk
 from sparkfusion.exchange.manifest import FrameFile
 
-ORIGIN = Origin(exchange=3, task=1, attempt=0, host_attempt=17)
+ORIGIN = Origin(exchange=3, task=1, attempt=0, spark_attempt=17)
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +68,7 @@ def test_a_missing_row_is_noticed(tmp_path: Path, missing: int) -> None:
 
 
 def test_rows_of_two_attempts_stay_apart(tmp_path: Path) -> None:
-    other = Origin(exchange=3, task=1, attempt=0, host_attempt=18)
+    other = Origin(exchange=3, task=1, attempt=0, spark_attempt=18)
     first, second = written(tmp_path, [(0, 25), (0, 30)])
     rows = [row for _, row in chunks_of([first], ORIGIN, 1)] + [row for _, row in chunks_of([second], other, 1)]
     spool = spool_of(tmp_path, rows)

@@ -44,7 +44,7 @@ def run_on_executor(stage: StageWiring, records: Iterable[bytes]) -> Iterator[by
                 raise
             yield from _failure(attempt, stage, error)
             return
-        answer = _told(stage, SparkAnswer(attempt.key, attempt.origin.host_attempt, report))
+        answer = _told(stage, SparkAnswer(attempt.key, attempt.origin.spark_attempt, report))
         if not isinstance(stage.outlet, ToRows):
             yield answer
             return
@@ -130,7 +130,7 @@ class _SparkAttempt:
 
 
 def _failure(attempt: _SparkAttempt, stage: StageWiring, error: SparkfusionError) -> Iterator[bytes]:
-    answer = _told(stage, SparkAnswer(attempt.key, attempt.origin.host_attempt, error=error))
+    answer = _told(stage, SparkAnswer(attempt.key, attempt.origin.spark_attempt, error=error))
     if not isinstance(stage.outlet, ToRows):
         yield answer
         return

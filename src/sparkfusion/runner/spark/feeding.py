@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _LOOPBACK = "127.0.0.1"
 
 
-class FeedHost:
+class LazyFeedServer:
     """The feed server of one session, started by the first query that needs it."""
 
     def __init__(self, spark: SparkContext) -> None:

@@ -29,7 +29,7 @@ from sparkfusion.runner.spark.wiring import Output, wire
 from sparkfusion.worker.task import TaskInput, TaskOrder
 
 
-class TaskStore(ABC):
+class SparkStore(ABC):
     """What differs between the stores. Used by the threads of one query's jobs, at the same time.
 
     Attributes:
@@ -72,7 +72,7 @@ class TaskStore(ABC):
         """Remove everything. Idempotent."""
 
 
-class FileStore(TaskStore):
+class FileStore(SparkStore):
     """Frames in files that every task reads where they are: on this machine, or in a directory that all share."""
 
     readable_at_once = True
@@ -132,7 +132,7 @@ class UrlStore(FileStore):
         self._remote.close()
 
 
-class ShuffleStore(TaskStore):
+class ShuffleStore(SparkStore):
     """Frames ride in Spark's own shuffle, which keeps them on the executors and makes lost ones again.
 
     A stage is materialised by a job that reads only one small partition, of the tasks' answers. What the driver itself
@@ -169,7 +169,7 @@ class ShuffleStore(TaskStore):
         answers: list[SparkAnswer] = [answer_of(a) for a in collect(self._spark, shuffled.rows, partition=outputs)]
         with self._lock:
             for answer in answers:
-                source = Source(answer.key.task, answer.key.attempt, answer.host_attempt)
+                source = Source(answer.key.task, answer.key.attempt, answer.spark_attempt)
                 known = self._outputs[stage].get(source.task)
                 if answer.report is not None and (known is None or known.source.attempt <= source.attempt):
                     self._outputs[stage][source.task] = Output(shuffled, source)
@@ -198,7 +198,7 @@ class ShuffleStore(TaskStore):
 
     def _moved_here(self, answer: SparkAnswer, spool: ChunkSpool) -> SparkAnswer:
         output = self._graph.stage(answer.key.stage).output
-        origin = Origin(output, answer.key.task, answer.key.attempt, answer.host_attempt)
+        origin = Origin(output, answer.key.task, answer.key.attempt, answer.spark_attempt)
         if answer.report is None or not spool.has(origin):  # tasks that write files send no rows
             return answer
         here = spool.files(origin, 0)

@@ -33,7 +33,7 @@ def take_rows(expected: Sequence[RowInput], spool: ChunkSpool) -> TakenRows:
     recomputed = 0
     for each in expected:
         origins = [(source, _origin(each, source, spool)) for source in each.sources]
-        recomputed += sum(source.host_attempt not in (None, origin.host_attempt) for source, origin in origins)
+        recomputed += sum(source.spark_attempt not in (None, origin.spark_attempt) for source, origin in origins)
         inputs += [TaskInput(each.exchange, group, _files(each, group, origins, spool)) for group in each.groups]
     return TakenRows(tuple(inputs), recomputed)
 
@@ -54,7 +54,7 @@ def _origin(expected: RowInput, source: Source, spool: ChunkSpool) -> Origin:
     if (error := spool.error(found[0])) is not None:
         _, fields, _ = unpack(error, len(error))
         raise error_of(fields)
-    if not expected.repeatable and source.host_attempt not in (None, found[0].host_attempt):
+    if not expected.repeatable and source.spark_attempt not in (None, found[0].spark_attempt):
         stage, task = expected.producer, source.task
         raise LostInputError(
             f"the output of stage {stage}, task {task} was lost, and may come out differently",

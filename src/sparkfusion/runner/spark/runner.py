@@ -14,7 +14,7 @@ from sparkfusion.errors import SparkfusionError, UserError
 from sparkfusion.exchange.urls import is_url
 from sparkfusion.runner.base import QueryJob, RunningJob
 from sparkfusion.runner.spark.choice import choose_store
-from sparkfusion.runner.spark.feeding import FeedHost
+from sparkfusion.runner.spark.feeding import LazyFeedServer
 from sparkfusion.runner.spark.head_start import HeadStart
 from sparkfusion.runner.spark.master import is_local
 from sparkfusion.runner.spark.reach import check_reach
@@ -35,7 +35,7 @@ class SparkRunner:
         self._jobs: weakref.WeakSet[SparkJob] = weakref.WeakSet()
         self._tables = SparkTables(self._session)
         self.spark = DataFrames(self._session, self._tables)
-        self._feeding = FeedHost(self._context)
+        self._feeding = LazyFeedServer(self._context)
         self._head_start = HeadStart(self._context)
 
     @property

@@ -21,13 +21,13 @@ from sparkfusion.exchange.urls import is_url, plain_path
 from sparkfusion.ids import FeedId, SourceFile, StageId, TableId, TaskKey
 from sparkfusion.plan.sizing import is_light
 from sparkfusion.runner.base import QueryJob
-from sparkfusion.runner.driven_job import DrivenJob, task_memory
+from sparkfusion.runner.coordinated_job import CoordinatedJob, task_memory
 from sparkfusion.runner.machine import HEAD
 from sparkfusion.runner.spark.body import run_on_executor
 from sparkfusion.runner.spark.choice import StoreChoice, choose_store
 from sparkfusion.runner.spark.environment import check_executors
-from sparkfusion.runner.spark.feeding import FeedHost
-from sparkfusion.runner.spark.frame_stores import FileStore, ShuffleStore, TaskStore, UrlStore
+from sparkfusion.runner.spark.feeding import LazyFeedServer
+from sparkfusion.runner.spark.frame_stores import FileStore, ShuffleStore, SparkStore, UrlStore
 from sparkfusion.runner.spark.master import attempts_of, is_local
 from sparkfusion.runner.spark.reach import check_reach
 from sparkfusion.runner.spark.rows import RowPlan
@@ -43,10 +43,10 @@ from sparkfusion.worker.session import Surroundings
 from sparkfusion.worker.task import TaskInput, TaskOrder, TaskReport
 
 
-class SparkJob(DrivenJob):
+class SparkJob(CoordinatedJob):
     """The driver's task host on Spark. The head runs here, over files that the tasks wrote."""
 
-    def __init__(self, job: QueryJob, spark: SparkContext, tables: SparkTables, feeding: FeedHost) -> None:
+    def __init__(self, job: QueryJob, spark: SparkContext, tables: SparkTables, feeding: LazyFeedServer) -> None:
         self._attempts = attempts_of(spark)
         # threads that wait for Spark jobs or for units must not keep a task here from running
         waiting = len(job.graph.stages) + len(job.feeds)
@@ -153,7 +153,7 @@ class SparkJob(DrivenJob):
             for task in sorted(tasks, key=lambda each: each.key != failure.where):  # the one to blame comes first
                 if self._take(task.key):
                     told = classify(error_of(failure, task.key), task.key)
-                    self._driver.failed(task.key, told, final=self._attempts > 1)
+                    self._coordinator.failed(task.key, told, final=self._attempts > 1)
             return
         for task in tasks:
             if self._take(task.key):
@@ -168,7 +168,7 @@ class SparkJob(DrivenJob):
         if task is None:
             return
         if answer.report is not None and not self._store.readable_at_once:
-            self._driver.announce(_under_key(answer.report, task.key))
+            self._coordinator.announce(_under_key(answer.report, task.key))
         elif self._take(task.key):
             self._tell(task, answer)
 
@@ -244,18 +244,18 @@ class SparkJob(DrivenJob):
             if task.destination == "consumer" and task.feed is None:
                 streamed = True
                 self._pass_on(report)
-            self._driver.succeeded(report)
+            self._coordinator.succeeded(report)
         except ChannelClosedError:
-            self._driver.failed(task.key, QueryCancelledError("the consumer closed the query"), final=True)
+            self._coordinator.failed(task.key, QueryCancelledError("the consumer closed the query"), final=True)
         except Exception as error:
-            self._driver.failed(task.key, classify(error, task.key), final=streamed)
+            self._coordinator.failed(task.key, classify(error, task.key), final=streamed)
 
     def _tell_error(self, task: TaskOrder, error: SparkfusionError) -> None:
         if isinstance(error, LostInputError):
             for stage, number, attempt in error.lost:
-                self._driver.lost(stage, number, attempt)
+                self._coordinator.lost(stage, number, attempt)
         error.where = task.key  # Spark counts attempts over all its tasks
-        self._driver.failed(task.key, error, final=self._attempts > 1)
+        self._coordinator.failed(task.key, error, final=self._attempts > 1)
 
     def _pass_on(self, report: TaskReport) -> None:
         """Give a finished task's rows to the reader; nobody else reads its files."""
@@ -268,7 +268,7 @@ class SparkJob(DrivenJob):
             Path(file.path).unlink()
 
 
-def _open_store(choice: StoreChoice, job: QueryJob, spark: SparkContext) -> TaskStore:
+def _open_store(choice: StoreChoice, job: QueryJob, spark: SparkContext) -> SparkStore:
     if choice.kind == "spark":
         return ShuffleStore(spark, job.query, job.graph)
     if choice.kind == "shared":

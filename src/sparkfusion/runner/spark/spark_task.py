@@ -84,7 +84,7 @@ class Source:
 
     task: int
     attempt: int
-    host_attempt: int | None = None
+    spark_attempt: int | None = None
 
 
 @dataclass(frozen=True)
@@ -142,20 +142,20 @@ class SparkAnswer:
     """What comes back: a report, or an error that Spark shall not try again."""
 
     key: TaskKey
-    host_attempt: int
+    spark_attempt: int
     report: TaskReport | None = None
     error: SparkfusionError | None = None
 
 
 def pack_answer(answer: SparkAnswer) -> bytes:
     inner = pack_report(answer.report) if answer.report is not None else pack_error(answer.error or InternalError(""))
-    return pack_key("answer", answer.key, inner, host_attempt=answer.host_attempt)
+    return pack_key("answer", answer.key, inner, spark_attempt=answer.spark_attempt)
 
 
 def answer_of(data: bytes) -> SparkAnswer:
     _, fields, blobs = unpack(data, len(data))
     kind, inner, _ = unpack(blobs[0], len(blobs[0]))
-    key, host_attempt = key_of(fields), fields.integer("host_attempt")
+    key, spark_attempt = key_of(fields), fields.integer("spark_attempt")
     if kind == "report":
-        return SparkAnswer(key, host_attempt, report=report_of(inner))
-    return SparkAnswer(key, host_attempt, error=error_of(inner))
+        return SparkAnswer(key, spark_attempt, report=report_of(inner))
+    return SparkAnswer(key, spark_attempt, error=error_of(inner))

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pyspark import SparkContext
 
 from sparkfusion.errors import QueryCancelledError
-from sparkfusion.runner.driven_job import PATIENCE_SECONDS
+from sparkfusion.runner.coordinated_job import PATIENCE_SECONDS
 
 _CANCEL_AGAIN_SECONDS = 0.1
 _log = logging.getLogger("sparkfusion")

@@ -13,6 +13,7 @@ from pyarrow import flight
 from sparkfusion.errors import LostInputError, QueryCancelledError, SparkfusionError, UserError
 from sparkfusion.ids import QueryId, TaskKey
 from sparkfusion.transport.base import Access, Lease
+from sparkfusion.transport.caller_side import CallerSide
 from sparkfusion.transport.codec import error_of, info_of, pack_key, pack_order, status_of
 from sparkfusion.transport.flight.end_call import end_call
 from sparkfusion.transport.flight.flight_errors import RefusedError, flight_error
@@ -27,7 +28,6 @@ from sparkfusion.transport.flight.protocol import (
 )
 from sparkfusion.transport.flight.stall import Stall
 from sparkfusion.transport.message import Fields, pack, unpack
-from sparkfusion.transport.task_server import TaskServer
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds
 from sparkfusion.worker.server.fetch import Piece
@@ -107,7 +107,7 @@ class FlightChannel:
         try:
             cancel.watch(reader.cancel)
             writer.write_metadata(pack_order(order))
-            report = TaskServer(
+            report = CallerSide(
                 f"worker {self._address}",
                 lambda: memoryview(reader.read_chunk().app_metadata),
                 writer.write_metadata,

@@ -18,13 +18,13 @@ from sparkfusion.transport.feed_address import FeedAddress
 from sparkfusion.transport.flight.end_call import end_call
 from sparkfusion.transport.flight.protocol import FEED, SECRET_HEADER, SMALL_MESSAGE
 from sparkfusion.transport.message import pack, unpack
-from sparkfusion.transport.task_channel import TaskChannel
+from sparkfusion.transport.task_side import TaskSide
 
 _MOST_BYTES = 256 * MIB
 _LISTEN_SECONDS = 1.0
 
 
-class FeedCall(TaskChannel):
+class FeedCall(TaskSide):
     """One task's call, for the `with`. A connection is shared by all tasks of this process.
 
     Leaving the `with` without an error waits until the coordinator has everything that was delivered.

@@ -13,12 +13,12 @@ from sparkfusion.config import MIB
 from sparkfusion.errors import ProtocolError, QueryCancelledError, SparkfusionError
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.ids import QueryId
+from sparkfusion.transport.caller_side import CallerSide
 from sparkfusion.transport.codec import pack_error
 from sparkfusion.transport.feed_address import FedTask, FeedAddress, ServedQuery
 from sparkfusion.transport.flight.calls import Call, CallServer, ServedCall
 from sparkfusion.transport.flight.protocol import FEED, SMALL_MESSAGE
 from sparkfusion.transport.message import pack
-from sparkfusion.transport.task_server import TaskServer
 
 _MOST_BYTES = 256 * MIB
 
@@ -56,7 +56,7 @@ class FeedServer(CallServer):
             task = FedTask(fields.integer("feed"), fields.integer("task"), fields.text("host"), call.is_gone)
             ends = served.ends(task)
             call.send(pack("begun", {"first": served.first(task.task)}))
-            TaskServer("a task", call.receive, call.send, ends, _MOST_BYTES, served.directory).serve_feed()
+            CallerSide("a task", call.receive, call.send, ends, _MOST_BYTES, served.directory).serve_feed()
         except ChannelClosedError:
             call.send(pack_error(QueryCancelledError("the consumer closed the query")))
         except SparkfusionError as error:

@@ -1,10 +1,11 @@
-"""A Flight worker as a whole: its host, its server, its way to other workers."""
+"""A Flight worker as a whole: its service, its Flight server, and its connections to other workers."""
 
 from __future__ import annotations
 
 import errno
 import socket
 import ssl
+import threading
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
@@ -12,10 +13,13 @@ from sparkfusion.errors import UserError, first_words
 from sparkfusion.exchange.owned import remove_orphans
 from sparkfusion.transport.base import Access
 from sparkfusion.transport.flight.server import FlightWorker, Tls
-from sparkfusion.transport.peers import PeerConnections
-from sparkfusion.worker.server.host import WorkerHost
-from sparkfusion.worker.server.sweep import Sweeper
+from sparkfusion.transport.schemes import connect
+from sparkfusion.worker.server.fetch import FramePeer
+from sparkfusion.worker.server.service import WorkerService
 from sparkfusion.worker.server.worker_options import WorkerOptions
+
+_MOST_PEERS = 1000
+_SWEEP_SECONDS = 0.25
 
 
 @dataclass(frozen=True)
@@ -43,29 +47,79 @@ class RunningWorker:
         _try_out(listen)
         tls = listen.tls or Tls("", "")
         self._peers = PeerConnections(Access(ca=tls.ca or tls.peer_ca, certificate=tls.certificate, key=tls.key))
-        self._host = WorkerHost(options, self._peers)
+        self._service = WorkerService(options, self._peers)
         self._children = options.children
-        for base in self._host.bases:
+        for base in self._service.bases:
             remove_orphans(base)
         try:
-            self._server = FlightWorker(self._host, listen.token, _bracketed(listen.host), listen.port, listen.tls)
+            self._server = FlightWorker(self._service, listen.token, _bracketed(listen.host), listen.port, listen.tls)
         except Exception as error:
-            self._host.close()
+            self._service.close()
             raise UserError(f"cannot listen on {listen.host}:{listen.port}: {first_words(error)}") from error
         if self._children is not None:
             self._children.warm()
-        self._sweeper = Sweeper(self._host, listen.lease_seconds)
+        self._sweeper = Sweeper(self._service, listen.lease_seconds)
         scheme = "flight+tls" if listen.tls is not None else "flight"
         self.address = f"{scheme}://{_bracketed(listen.host)}:{self._server.port}"
 
     def close(self) -> bool:
         """Let go of every query, then stop listening; whether all calls have ended. A hung caller is not waited for."""
         self._sweeper.close()
-        self._host.close()
+        self._service.close()
         if self._children is not None:
             self._children.close()
         self._peers.close()
         return self._server.stop()
+
+
+class Sweeper:
+    """Looks after a worker's leases from a thread of its own, until `close`."""
+
+    def __init__(self, service: WorkerService, lease_seconds: float) -> None:
+        self._service = service
+        self._seconds = lease_seconds
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._sweep, name="sparkfusion-worker-leases", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._closed.set()
+        self._thread.join()
+
+    def _sweep(self) -> None:
+        while not self._closed.wait(_SWEEP_SECONDS):
+            self._service.release_silent(self._seconds)
+
+
+class PeerConnections:
+    """Called with an address, gives the way to that worker's frames. Any thread. They show a query's secret."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._lock = threading.Lock()
+        self._open: dict[str, FramePeer] = {}
+
+    def __call__(self, address: str) -> FramePeer:
+        with self._lock:
+            if address not in self._open:
+                while len(self._open) >= _MOST_PEERS:
+                    self._open.pop(next(iter(self._open))).close()
+                self._open[address] = _connected(address, self._access)
+            return self._open[address]
+
+    def close(self) -> None:
+        with self._lock:
+            for each in self._open.values():
+                each.close()
+            self._open.clear()
+
+
+def _connected(address: str, access: Access) -> FramePeer:
+    try:
+        return connect(address, access)
+    except UserError as error:
+        hint = f"what the coordinator has installed, every worker needs too; {error.hint}" if error.hint else None
+        raise UserError(f"a worker cannot read from {address}: {error.message}", hint=hint) from error
 
 
 def _check(listen: Listen) -> None:

@@ -1,7 +1,8 @@
-"""A worker's end of Flight: calls in, `WorkerHost` behind."""
+"""The Flight server of a worker. It passes every call to the `WorkerService`."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +12,16 @@ import pyarrow as pa
 from pyarrow import flight
 
 from sparkfusion.errors import ProtocolError, SparkfusionError, UserError
+from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.transport.codec import key_of, order_of, pack_error, pack_info, pack_report, pack_status
 from sparkfusion.transport.flight.calls import Call, CallServer, ServedCall, answer
 from sparkfusion.transport.flight.protocol import FRAMES, LEASE, PIECE_BYTES, PIECES, SMALL_MESSAGE, TASK, piece_batch
-from sparkfusion.transport.flight.task_channel import CallChannel
 from sparkfusion.transport.message import pack, unpack
-from sparkfusion.worker.server.host import WorkerHost
+from sparkfusion.transport.task_side import TaskSide
+from sparkfusion.worker.cancel import CancelToken
+from sparkfusion.worker.carry_out import TaskEnds
+from sparkfusion.worker.server.service import WorkerService
+from sparkfusion.worker.task import TaskOrder
 
 
 @dataclass(frozen=True)
@@ -32,8 +37,8 @@ class Tls:
 class FlightWorker(CallServer):
     """A server for a worker. Other workers read frames by the secret of a query; all else needs the token."""
 
-    def __init__(self, host: WorkerHost, token: str, bind: str, port: int, tls: Tls | None = None) -> None:
-        self._host = host
+    def __init__(self, service: WorkerService, token: str, bind: str, port: int, tls: Tls | None = None) -> None:
+        self._service = service
         location = f"{'grpc+tls' if tls is not None else 'grpc'}://{bind}:{port}"
         secure: dict[str, Any] = {}
         if tls is not None:
@@ -41,7 +46,7 @@ class FlightWorker(CallServer):
             if tls.ca:
                 secure |= {"verify_client": True, "root_certificates": Path(tls.ca).read_bytes()}
         calls = {TASK: Call(self._task), LEASE: Call(self._lease), FRAMES: Call(self._frames, by_secret=True)}
-        super().__init__(location, token, host.opens, calls, **secure)
+        super().__init__(location, token, service.opens, calls, **secure)
 
     def do_action(self, context: Any, action: Any) -> Iterator[bytes]:
         del context
@@ -51,31 +56,31 @@ class FlightWorker(CallServer):
 
     def _act(self, name: str, body: memoryview) -> bytes:
         if name == "info":
-            return pack_info(self._host.info())
+            return pack_info(self._service.info())
         if name == "status":
-            return pack_status(self._host.status())
+            return pack_status(self._service.status())
         _, fields, _ = unpack(body, SMALL_MESSAGE)
         if name == "discard":
-            self._host.discard(key_of(fields))
+            self._service.discard(key_of(fields))
             return pack("done")
         if name == "reaches":
-            reached = self._host.reaches(fields.text("directory"), fields.text("name"), fields.text("content"))
+            reached = self._service.reaches(fields.text("directory"), fields.text("name"), fields.text("content"))
             return pack("reached", {"reached": reached})
         raise ProtocolError(f"there is no action {name!r}")
 
     def _task(self, call: ServedCall) -> None:
-        limits = self._host.guard.limits
-        channel = CallChannel(call.reader, call.writer, limits.unit_bytes)
+        limits = self._service.guard.limits
+        side = FlightTaskSide(call.reader, call.writer, limits.unit_bytes)
 
         def run() -> bytes:
             order = order_of(*call.expect("order", limits.message_bytes))
-            ends, cancel = channel.open(order)
-            return pack_report(self._host.run(order, ends, cancel))
+            ends, cancel = side.open(order)
+            return pack_report(self._service.run(order, ends, cancel))
 
         try:
-            channel.send(answer(run))
+            side.send(answer(run))
         finally:
-            channel.close()
+            side.close()
 
     def _lease(self, call: ServedCall) -> None:
         query = ""
@@ -87,9 +92,9 @@ class FlightWorker(CallServer):
                 name, secret = fields.text("query"), fields.text("secret")
                 if not name.isalnum() or len(name) > 64 or len(secret) < 16:
                     raise ProtocolError("a query needs a name and a secret")
-                self._host.hold(name, secret)
+                self._service.hold(name, secret)
                 query = name
-                return pack("held", {"others": self._host.others(name)})
+                return pack("held", {"others": self._service.others(name)})
 
             call.send(answer(hold))
             while query:
@@ -99,11 +104,11 @@ class FlightWorker(CallServer):
             call.send(pack_error(error))
         finally:
             if query:
-                self._host.release(query)
+                self._service.release(query)
 
     def _frames(self, call: ServedCall) -> None:
-        fields, _ = _told(lambda: call.expect("frames", self._host.guard.limits.message_bytes))
-        paths = _told(lambda: self._host.files(fields.text("query"), call.secret, fields.texts("names")))
+        fields, _ = _told(lambda: call.expect("frames", self._service.guard.limits.message_bytes))
+        paths = _told(lambda: self._service.files(fields.text("query"), call.secret, fields.texts("names")))
         call.writer.begin(PIECES)
         for index, path in enumerate(paths):
             with pa.memory_map(str(path)) as source:
@@ -111,8 +116,46 @@ class FlightWorker(CallServer):
                     call.writer.write_batch(piece_batch(index, piece))
 
     def _renewed(self, query: str) -> bytes:
-        self._host.renew(query)
-        return pack("renewed", {"others": self._host.others(query)})
+        self._service.renew(query)
+        return pack("renewed", {"others": self._service.others(query)})
+
+
+class FlightTaskSide(TaskSide):
+    """One task's call. The task's thread sends; a thread of its own listens, because listening has no end."""
+
+    def __init__(self, reader: Any, writer: Any, unit_bytes: int) -> None:
+        super().__init__()
+        self._reader = reader
+        self._writer = writer
+        self._unit_bytes = unit_bytes
+        self._listener: threading.Thread | None = None
+
+    def open(self, order: TaskOrder) -> tuple[TaskEnds, CancelToken]:
+        """Begin to listen; gives the ends that the task gets."""
+        name = f"sparkfusion-{order.key.query}-listen"
+        self._listener = threading.Thread(target=self._listen, name=name, daemon=True)
+        self._listener.start()
+        return self.ends(order, order.compression), self.cancel
+
+    def close(self) -> None:
+        """Wait until the caller has closed its side, which it does when it has its answer: the call must outlive the
+        listener, or the listener would read from a call that is no more."""
+        if self._listener is not None:
+            self._listener.join()
+
+    def send(self, message: bytes) -> None:
+        try:
+            self._writer.write_metadata(message)
+        except (flight.FlightError, pa.ArrowException, OSError):
+            raise ChannelClosedError from None
+
+    def _listen(self) -> None:
+        try:
+            while True:
+                kind, _, blobs = unpack(memoryview(self._reader.read_chunk().app_metadata), self._unit_bytes)
+                self.answer(kind, blobs)
+        except Exception:  # the caller has gone, or speaks nonsense
+            self.close_answers()
 
 
 def _told(call: Callable[[], Any]) -> Any:

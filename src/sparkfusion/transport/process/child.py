@@ -20,7 +20,7 @@ from sparkfusion.transport.codec import pack_error, pack_report
 from sparkfusion.transport.message import pack, unpack
 from sparkfusion.transport.process.child_order import child_order_of
 from sparkfusion.transport.process.pipe import Pipe
-from sparkfusion.transport.task_channel import TaskChannel
+from sparkfusion.transport.task_side import TaskSide
 from sparkfusion.worker.carry_out import carry_out
 from sparkfusion.worker.server.task_processes import ChildOrder
 
@@ -40,15 +40,15 @@ class _Child:
 
     def __init__(self, pipe: Pipe) -> None:
         self._pipe = pipe
-        self._tasks: queue.SimpleQueue[tuple[ChildOrder, _PipeChannel]] = queue.SimpleQueue()
+        self._tasks: queue.SimpleQueue[tuple[ChildOrder, _PipeTaskSide]] = queue.SimpleQueue()
 
     def serve(self) -> None:
         threading.Thread(target=self._listen, name="sparkfusion-child-listen", daemon=True).start()
         self._pipe.send(pack("started"))
         while True:
-            order, channel = self._tasks.get()
+            order, side = self._tasks.get()
             try:
-                answer = _run(order, channel)
+                answer = _run(order, side)
             except SparkfusionError as error:
                 self._pipe.send(pack_error(error))
                 _wait_until_quiet()
@@ -57,23 +57,23 @@ class _Child:
                 self._pipe.send(answer)
 
     def _listen(self) -> None:
-        channel: _PipeChannel | None = None
+        side: _PipeTaskSide | None = None
         try:
             while True:
                 data = self._pipe.receive()
                 kind, fields, blobs = unpack(data, len(data))
                 if kind == "task":
-                    channel = _PipeChannel(self._pipe)
-                    self._tasks.put((child_order_of(fields, blobs), channel))
-                elif kind == "cancel" and channel is not None:
-                    channel.close_answers()
-                elif channel is not None:
-                    channel.answer(kind, blobs)
+                    side = _PipeTaskSide(self._pipe)
+                    self._tasks.put((child_order_of(fields, blobs), side))
+                elif kind == "cancel" and side is not None:
+                    side.close_answers()
+                elif side is not None:
+                    side.answer(kind, blobs)
         finally:  # the worker has closed the pipe, or has died; what runs here is of no more use to anybody
             os._exit(0)
 
 
-class _PipeChannel(TaskChannel):
+class _PipeTaskSide(TaskSide):
     def __init__(self, pipe: Pipe) -> None:
         super().__init__()
         self._pipe = pipe
@@ -84,13 +84,13 @@ class _PipeChannel(TaskChannel):
         self._pipe.send(message)
 
 
-def _run(child_order: ChildOrder, channel: _PipeChannel) -> bytes:
+def _run(child_order: ChildOrder, side: _PipeTaskSide) -> bytes:
     """The packed report of a task. Raises errors of ours only."""
     order = child_order.order
     key = order.key
     try:
-        ends, stores = channel.ends(order, "none"), child_order.places.stores()
-        return pack_report(carry_out(order, child_order.surroundings(), stores, ends, channel.cancel))
+        ends, stores = side.ends(order, "none"), child_order.directories.stores()
+        return pack_report(carry_out(order, child_order.surroundings(), stores, ends, side.cancel))
     except ChannelClosedError:
         raise QueryCancelledError("the task was cancelled", where=key) from None
     except BaseException as error:

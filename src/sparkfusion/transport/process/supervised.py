@@ -13,10 +13,10 @@ from typing import NoReturn
 
 from sparkfusion.errors import ExternalError, QueryCancelledError, TaskCrashError
 from sparkfusion.ids import TaskKey
+from sparkfusion.transport.caller_side import CallerSide
 from sparkfusion.transport.message import pack, unpack
 from sparkfusion.transport.process.lifetime import describe_end, start_process
 from sparkfusion.transport.process.pipe import Pipe
-from sparkfusion.transport.task_server import TaskServer
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds
 from sparkfusion.worker.task import TaskReport
@@ -90,7 +90,7 @@ class SupervisedChild:
         try:
             self._pipe.send(order)
             cancel.watch(self._cancel)
-            report = TaskServer(f"process {self._process.pid}", self._receive, self._pipe.send, ends, limit).serve()
+            report = CallerSide(f"process {self._process.pid}", self._receive, self._pipe.send, ends, limit).serve()
             answered = True
             return report
         except (EOFError, OSError):

@@ -16,7 +16,7 @@ from sparkfusion.errors import ExternalError, LostInputError
 from sparkfusion.exchange.store import FrameStore
 from sparkfusion.ids import ExchangeId, QueryId, SourceFile, TaskKey
 from sparkfusion.worker.cancel import CancelToken
-from sparkfusion.worker.server.places import made_by, split_place
+from sparkfusion.worker.server.frame_names import made_by, split_frame_address
 from sparkfusion.worker.task import Fetched, TaskInput
 
 Piece = tuple[int, pa.Buffer]
@@ -24,7 +24,7 @@ Piece = tuple[int, pa.Buffer]
 FindHere = Callable[[str], Path | None]
 
 
-class FrameReader(Protocol):
+class FramePeer(Protocol):
     """The part of a worker that other workers use."""
 
     def read(
@@ -40,7 +40,7 @@ class FrameReader(Protocol):
     def close(self) -> None: ...
 
 
-Peers = Callable[[str], FrameReader]
+Peers = Callable[[str], FramePeer]
 
 
 class InputFetcher:
@@ -103,7 +103,7 @@ class InputFetcher:
     ) -> list[SourceFile]:
         elsewhere = []
         for file in files:
-            address, name = split_place(file.path)
+            address, name = split_frame_address(file.path)
             if address != here:
                 elsewhere.append(file)
                 continue
@@ -119,11 +119,11 @@ class InputFetcher:
         began = time.perf_counter()
         by_address: dict[str, list[SourceFile]] = {}
         for file in files:
-            by_address.setdefault(split_place(file.path)[0], []).append(file)
+            by_address.setdefault(split_frame_address(file.path)[0], []).append(file)
         made: dict[str, SourceFile] = {}
         messages = 0
         for address, wanted in by_address.items():
-            names = [split_place(file.path)[1] for file in wanted]
+            names = [split_frame_address(file.path)[1] for file in wanted]
             lost = sorted({made_by(name) for name in names})
             try:
                 pieces = self._peers(address).read(self._query, self._secret, names, cancel, self._patience)

@@ -19,9 +19,9 @@ from sparkfusion.ids import QueryId, TaskKey
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskStores
 from sparkfusion.worker.server.fetch import InputFetcher, Peers
-from sparkfusion.worker.server.places import name_of
+from sparkfusion.worker.server.frame_names import name_of
 from sparkfusion.worker.server.slot import Slot
-from sparkfusion.worker.server.task_processes import Places
+from sparkfusion.worker.server.task_processes import ChildDirectories
 from sparkfusion.worker.server.worker_options import WorkerOptions
 from sparkfusion.worker.task import TaskOrder, TaskReport
 
@@ -139,7 +139,7 @@ class QueryStores:
         return TaskStores(self._frames, self._disk)
 
     @contextmanager
-    def places(self, order: TaskOrder) -> Iterator[Places]:
+    def child_directories(self, order: TaskOrder) -> Iterator[ChildDirectories]:
         """For a task in another process. Unless it succeeds nothing of it is left."""
         key = order.key
         spills = Path(self.spill_directory) / f"{key.stage}-{key.task}-{key.attempt}"
@@ -147,7 +147,7 @@ class QueryStores:
         in_memory, frames = self._frames.homes() if order.destination == "store" else ("", "")
         writes = self._disk.homes()[1] if order.writes is not None else ""
         try:
-            yield Places(in_memory, frames, max(0, self._memory.left) // self._slots, writes, str(spills))
+            yield ChildDirectories(in_memory, frames, max(0, self._memory.left) // self._slots, writes, str(spills))
         except BaseException:
             self.discard(key)
             raise

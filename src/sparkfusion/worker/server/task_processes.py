@@ -13,7 +13,7 @@ from sparkfusion.worker.task import TaskOrder, TaskReport
 
 
 @dataclass(frozen=True)
-class Places:
+class ChildDirectories:
     """Directories of the worker's in which a child writes for one task.
 
     Attributes:
@@ -39,11 +39,11 @@ class ChildOrder:
     """One task for a child. The order's inputs have local paths, and its plan is the one to run."""
 
     order: TaskOrder
-    places: Places
+    directories: ChildDirectories
     trust_python: bool
 
     def surroundings(self) -> Surroundings:
-        return Surroundings(self.order.memory_limit, self.places.spills, self.trust_python)
+        return Surroundings(self.order.memory_limit, self.directories.spills, self.trust_python)
 
 
 class TaskProcesses(Protocol):

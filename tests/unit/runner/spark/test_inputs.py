@@ -57,7 +57,7 @@ def test_a_source_that_did_not_arrive_is_an_error_to_retry(spool: ChunkSpool) ->
 
 def test_rows_of_another_attempt_of_ours_are_not_taken(spool: ChunkSpool) -> None:
     with pytest.raises(ExternalError, match="task 1 did not arrive"):
-        take_rows([shuffled(0, sources=(COMMITTED[0], Source(1, attempt=1, host_attempt=11)))], spool)
+        take_rows([shuffled(0, sources=(COMMITTED[0], Source(1, attempt=1, spark_attempt=11)))], spool)
 
 
 def test_a_repeatable_output_may_have_been_made_again(spool: ChunkSpool) -> None:

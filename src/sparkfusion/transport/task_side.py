@@ -1,4 +1,4 @@
-"""A task's end of its channel: rows and questions go up, units come down."""
+"""The task's side of a call: it sends rows and asks for work units; the caller's side answers."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from sparkfusion.worker.task import TaskOrder
 _TURN_SECONDS = 0.5
 
 
-class TaskChannel(ABC):
-    """The task's thread sends and asks. Whoever listens hands in the answers, or says that no more will come."""
+class TaskSide(ABC):
+    """The task's thread sends and asks. The thread that listens passes the answers in with `answer`, and calls
+    `close_answers` when no more will come."""
 
     def __init__(self) -> None:
         self.cancel = CancelToken()
@@ -30,10 +31,10 @@ class TaskChannel(ABC):
 
     @abstractmethod
     def send(self, message: bytes) -> None:
-        """Raises `ChannelClosedError` if nobody is there any more."""
+        """Send a message to the caller. Raises `ChannelClosedError` if the caller is gone."""
 
     def ends(self, order: TaskOrder, compression: str) -> TaskEnds:
-        """What the task gets."""
+        """The functions that the task calls for rows and units."""
         self._options = write_options(compression)
         fed = order.feed is not None
         return TaskEnds(self._rows, self if fed else None, self._deliver if fed else None)
@@ -54,7 +55,8 @@ class TaskChannel(ABC):
     # ---- units
 
     def take(self, offset: int) -> bytes | None:
-        """Waits for the caller in turns: one that hangs says nothing, and the query may be let go meanwhile."""
+        """The units at that offset. A caller that hangs never answers, so this looks again and again whether the task
+        was cancelled meanwhile."""
         return self._ask(pack("take", {"offset": offset}))
 
     def _ask(self, message: bytes) -> bytes | None:

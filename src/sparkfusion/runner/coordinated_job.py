@@ -1,4 +1,4 @@
-"""The part of a running query that every runner shares: the driver, and the reader's end of the channel."""
+"""The part of a running query that every runner shares: its coordinator, and the consumer's end of the channel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sparkfusion.exchange.sink import ChannelSink, Sink
 from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.ids import TaskKey
 from sparkfusion.runner.base import QueryJob
-from sparkfusion.runner.drive import QueryDriver, start_driver_thread
+from sparkfusion.runner.coordinate import QueryCoordinator, start_coordinator_thread
 from sparkfusion.runner.job_feeds import JobFeeds
 from sparkfusion.runner.machine import HEAD, Policy
 from sparkfusion.runner.pool import TaskPool
@@ -30,10 +30,11 @@ from sparkfusion.worker.task import TaskOrder, TaskReport
 PATIENCE_SECONDS = 10.0
 
 
-class DrivenJob(ABC):
-    """One query under way: the task host of its driver, and the running job of its reader.
+class CoordinatedJob(ABC):
+    """One running query: it launches tasks for its coordinator, and gives rows to its consumer.
 
-    A runner says how tasks of a stage are started, what an attempt's leftovers are, and what to release at the end.
+    A runner says how tasks of a stage are started, how the files of an attempt are removed, and what to release at the
+    end.
     Tasks that run in this process (the head's, on every runner) run on the pool here.
     """
 
@@ -44,17 +45,17 @@ class DrivenJob(ABC):
         self._delivery = Delivery(self._channel)
         self._lock = threading.Lock()
         self._tokens: dict[TaskKey, CancelToken] = {}
-        self._driver = QueryDriver(job, policy_of(job))
-        self._feeds = JobFeeds(job, self._driver.abort)
+        self._coordinator = QueryCoordinator(job, policy_of(job))
+        self._feeds = JobFeeds(job, self._coordinator.abort)
         self._thread: threading.Thread | None = None
 
     def begin(self) -> None:
         """Start the query. Called once, when the runner's part is ready."""
         self._feeds.book.start()
         open_work.add(self)
-        self._thread = start_driver_thread(self._driver, self, f"sparkfusion-{self._job.query}-driver")
+        self._thread = start_coordinator_thread(self._coordinator, self, f"sparkfusion-{self._job.query}-coordinator")
 
-    # ---- the reader's side
+    # ---- the consumer's side
 
     def next_frame(self) -> pa.RecordBatch | None:
         try:
@@ -63,28 +64,28 @@ class DrivenJob(ABC):
             raise QueryCancelledError("the query was closed while its rows were read") from None
 
     def cancel(self, reason: str = "the query was cancelled") -> None:
-        self._driver.cancel(reason)
+        self._coordinator.cancel(reason)
 
     def stop(self) -> None:
         self._channel.close()
-        self._driver.cancel("the consumer closed the query")
+        self._coordinator.cancel("the consumer closed the query")
 
     def is_running(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 
     def close(self) -> None:
         self.stop()
-        # a forgotten stream is collected on any thread, the driver's own too
+        # a forgotten stream is collected on any thread, the coordinator's own too
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(PATIENCE_SECONDS)
 
     def reports(self) -> list[TaskReport]:
-        return self._driver.reports()
+        return self._coordinator.reports()
 
     def feeds(self) -> list[FeedStats]:
         return self._feeds.stats()
 
-    # ---- the driver's side
+    # ---- the coordinator's side
 
     @abstractmethod
     def start(self, orders: Sequence[TaskOrder]) -> None: ...
@@ -111,7 +112,7 @@ class DrivenJob(ABC):
             self.wait_for_tasks()
             self._feeds.close()
             self.release()
-        finally:  # whatever goes wrong here, the reader must not wait for ever
+        finally:  # whatever goes wrong here, the consumer must not wait for ever
             self._channel.finish(error)
 
     def wait_for_tasks(self) -> None:
@@ -138,9 +139,9 @@ class DrivenJob(ABC):
             report = run_task(self.bring(order), self.surroundings(order), sink, token)
         except BaseException as error:  # a panic in native code must fail the query, not the pool's thread
             streamed = isinstance(sink, ChannelSink) and sink.wrote
-            self._driver.failed(order.key, classify(error, order.key), final=streamed)
+            self._coordinator.failed(order.key, classify(error, order.key), final=streamed)
         else:
-            self._driver.succeeded(report)
+            self._coordinator.succeeded(report)
         finally:
             with self._lock:
                 self._tokens.pop(order.key, None)

@@ -16,19 +16,19 @@ def name_of(key: TaskKey, file: FrameFile) -> str:
     return f"{key.stage}-{key.task}-{key.attempt}/{file.path.rsplit('/', 1)[-1]}"
 
 
-def place_of(address: str, name: str) -> str:
+def frame_address(address: str, name: str) -> str:
     return f"{address}/{name}"
 
 
-def split_place(place: str) -> tuple[str, str]:
+def split_frame_address(frame: str) -> tuple[str, str]:
     """The worker's address and the file's name there.
 
-    >>> split_place("flight://host:1/2-0-1/0-000000.arrow")
+    >>> split_frame_address("flight://host:1/2-0-1/0-000000.arrow")
     ('flight://host:1', '2-0-1/0-000000.arrow')
     """
-    address, *name = place.rsplit("/", 2)
+    address, *name = frame.rsplit("/", 2)
     if len(name) != 2 or not address:
-        raise ProtocolError(f"{place!r} names no file of a worker")
+        raise ProtocolError(f"{frame!r} names no file of a worker")
     return address, "/".join(name)
 
 

@@ -1,4 +1,4 @@
-"""The end of a task channel that serves the task: it does what the task asks for, until the task has an answer."""
+"""The caller's side of a task's call: it takes the task's rows and gives it work units, until the task has ended."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from sparkfusion.worker.carry_out import TaskEnds
 from sparkfusion.worker.task import TaskReport
 
 
-class TaskServer:
-    """Used by the thread that called `run`. Rows of a fed task wait here until those of a place are complete.
+class CallerSide:
+    """Used by the thread that started the task. Rows of a feed wait here until the rows of one offset are complete.
 
     Args:
-        who: runs the task, in words.
+        who: who runs the task, for error messages.
         receive: waits for the task's next message. `send` answers it.
         directory: for rows that wait; empty for the system's temporary one.
     """
@@ -40,15 +40,15 @@ class TaskServer:
         self._undelivered = FrameBuffer(directory)
 
     def serve(self) -> TaskReport:
-        """Until the task has ended."""
+        """Serve the task until it has ended, and return its report. Raises the task's error."""
         kind, fields = self._serve_until("report", "error")
         if kind == "error":
             raise error_of(fields)
         return report_of(fields)
 
     def serve_feed(self) -> None:
-        """Until the task wants no more: its report comes another way. Whoever has read the answer knows that all of
-        its rows were delivered."""
+        """Serve the task until it needs no more units; its report comes another way. The last answer tells the task
+        that all of its rows were delivered."""
         self._serve_until("finish")
         self._send(pack("end"))
 

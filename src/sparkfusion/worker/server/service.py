@@ -1,4 +1,4 @@
-"""The worker itself: what stands behind every transport. It runs tasks, keeps their frames, and lets go of queries."""
+"""The worker itself, the same behind every transport: it runs tasks, keeps their frames, and releases queries."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from sparkfusion.worker.task import Fetched, TaskOrder, TaskReport
 _log = logging.getLogger("sparkfusion")
 
 
-class WorkerHost:
+class WorkerService:
     """One worker. Any thread may call anything.
 
     Args:
@@ -236,9 +236,11 @@ class WorkerHost:
 
     def _run_in_child(self, order: TaskOrder, ends: TaskEnds, cancel: CancelToken, stores: QueryStores) -> TaskReport:
         assert self._options.children is not None
-        with stores.places(order) as places:
+        with stores.child_directories(order) as directories:
             limit = self.guard.limits.message_bytes
-            report = self._options.children.run(ChildOrder(order, places, self.guard.trust_python), ends, cancel, limit)
+            report = self._options.children.run(
+                ChildOrder(order, directories, self.guard.trust_python), ends, cancel, limit
+            )
             stores.count(report)
             return report
 

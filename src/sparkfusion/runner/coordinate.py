@@ -1,4 +1,4 @@
-"""The driver of one query: feeds the machine with what happens and carries its commands out on a task host."""
+"""The coordinator of one query: gives the machine every event, and carries out its commands through a task launcher."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ from sparkfusion.runner.machine import (
 from sparkfusion.worker.task import TaskInput, TaskOrder, TaskReport
 
 
-class TaskHost(Protocol):
-    """Where tasks run: the only part that differs between runners. Called by the driver's thread only.
+class TaskLauncher(Protocol):
+    """Starts tasks where they run: the only part that differs between runners. Called by the coordinator's thread only.
 
-    For each started task the host calls the driver's `succeeded` or `failed` once, from any thread.
+    For each started task the launcher calls the coordinator's `succeeded` or `failed` once, from any thread.
     """
 
     def start(self, orders: Sequence[TaskOrder]) -> None:
@@ -57,11 +57,11 @@ class TaskHost(Protocol):
     def discard(self, key: TaskKey) -> None: ...
 
     def end(self, error: SparkfusionError | None) -> None:
-        """Stop everything, tell the reader, clean up. Called exactly once, last."""
+        """Stop everything, tell the consumer, clean up. Called exactly once, last."""
         ...
 
 
-class QueryDriver:
+class QueryCoordinator:
     """Owns the state of one query. All transitions happen on one thread; other threads only post events."""
 
     def __init__(self, job: QueryJob, policy: Policy) -> None:
@@ -74,16 +74,16 @@ class QueryDriver:
         self._announced: set[TaskKey] = set()
         self._feeds = {each.feed: feed_input(each) for each in job.feeds}
 
-    def run(self, host: TaskHost) -> None:
-        """Drive the query to its end, on the calling thread."""
-        error: SparkfusionError | None = InternalError("the query's driver stopped unexpectedly")
+    def run(self, launcher: TaskLauncher) -> None:
+        """Run the query to its end, on the calling thread."""
+        error: SparkfusionError | None = InternalError("the query's coordinator stopped unexpectedly")
         try:
             self._inbox.put(Started())
-            error = self._loop(host)
-        except Exception as raised:  # a defect of ours must reach the reader, not hang it
+            error = self._loop(launcher)
+        except Exception as raised:  # a defect of ours must reach the consumer, not hang it
             error = classify(raised)
         finally:
-            host.end(error)
+            launcher.end(error)
 
     def announce(self, report: TaskReport) -> None:
         """Tell subscribers that a task is done, once; its output may not be readable yet."""
@@ -117,7 +117,7 @@ class QueryDriver:
     def reports(self) -> list[TaskReport]:
         return [report for _, report in sorted(self._reports.items())]
 
-    def _loop(self, host: TaskHost) -> SparkfusionError | None:
+    def _loop(self, launcher: TaskLauncher) -> SparkfusionError | None:
         while True:
             event = self._inbox.get()
             self._state, commands = transition(self._state, event)
@@ -125,18 +125,18 @@ class QueryDriver:
             for command in commands:
                 if isinstance(command, End):
                     return command.error
-                self._carry_out(command, host)
+                self._carry_out(command, launcher)
 
-    def _carry_out(self, command: Command, host: TaskHost) -> None:
+    def _carry_out(self, command: Command, launcher: TaskLauncher) -> None:
         if isinstance(command, Discard):
-            host.discard(command.key)
+            launcher.discard(command.key)
         elif isinstance(command, RunTasks):
             if command.first:
                 self._job.emit(StageStarted(self._job.query, command.stage, len(command.launches)))
-            host.start([self._order(launch) for launch in command.launches])
+            launcher.start([self._order(launch) for launch in command.launches])
 
     def _order(self, launch: Launch) -> TaskOrder:
-        """What every runner has to know of a task. Where it runs, the runner adds the rest."""
+        """The part of a task's order that is the same on every runner. The runner adds the rest."""
         job, graph = self._job, self._job.graph
         job.emit(TaskStarted(job.query, launch.key))
         if launch.key.stage == HEAD:
@@ -145,7 +145,7 @@ class QueryDriver:
             return TaskOrder(launch.key, plan, inputs, options=job.options, destination="consumer")
         stage = graph.stage(launch.key.stage)
         isolated = isolate(stage, launch.partitions)
-        last = feeds_reader(graph, stage.id)
+        last = feeds_consumer(graph, stage.id)
         return TaskOrder(
             key=launch.key,
             plan=isolated.plan,
@@ -173,12 +173,12 @@ class QueryDriver:
                 self._job.emit(StageFinished(self._job.query, event.key.stage, rows, size))
 
 
-def feeds_reader(graph: StageGraph, stage: StageId) -> bool:
-    """Whether the stage's rows go straight to the caller."""
+def feeds_consumer(graph: StageGraph, stage: StageId) -> bool:
+    """Whether the stage's rows go straight to the query's consumer."""
     return graph.head.streams and graph.exchange(graph.head.inputs[0]).producer == stage
 
 
-def start_driver_thread(driver: QueryDriver, host: TaskHost, name: str) -> threading.Thread:
-    thread = threading.Thread(target=driver.run, args=(host,), name=name, daemon=True)
+def start_coordinator_thread(coordinator: QueryCoordinator, launcher: TaskLauncher, name: str) -> threading.Thread:
+    thread = threading.Thread(target=coordinator.run, args=(launcher,), name=name, daemon=True)
     thread.start()
     return thread
