@@ -228,7 +228,7 @@ def _parse_number(name: str, text: str, *, with_unit: bool) -> int:
 
 
 class Settings(Mapping[str, "int | bool | str"]):
-    """The values of one session. Values given by the user shadow defaults; `resolved_*` turn "auto" into numbers."""
+    """The values of one session. Values given by the user shadow defaults; `*_or_default` turn "auto" into numbers."""
 
     def __init__(self, values: Mapping[str, object] | None = None) -> None:
         self._values: dict[str, int | bool | str] = {name: s.default for name, s in _BY_NAME.items()}
@@ -272,13 +272,13 @@ class Settings(Mapping[str, "int | bool | str"]):
         chosen = self.text("store_dir").removeprefix("file://")
         return "" if "://" in chosen else chosen
 
-    def resolved_slots(self) -> int:
+    def slots_or_default(self) -> int:
         return self.integer("slots") or available_cores()
 
-    def resolved_task_memory(self) -> int:
-        return self.integer("task_memory_bytes") or fair_share(self.resolved_slots())
+    def task_memory_or_default(self) -> int:
+        return self.integer("task_memory_bytes") or fair_share(self.slots_or_default())
 
-    def resolved_store_memory(self) -> int:
+    def store_memory_or_default(self) -> int:
         chosen = self.integer("store_memory_bytes")
         return machine_memory() // 8 if chosen < 0 else chosen
 

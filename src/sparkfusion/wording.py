@@ -57,7 +57,7 @@ def about_line(text: str, columns: Sequence[str]) -> str:
     return _COLUMN.sub(named, _LINE.sub("", _PREFIXES.sub("", text)).split("\n")[0])
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
 
 

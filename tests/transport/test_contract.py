@@ -420,7 +420,7 @@ class Units:
         self.asked.append(offset)
         return self.grants[offset] if offset < len(self.grants) else None
 
-    def failed(self, offset: int) -> None:
+    def report_failure(self, offset: int) -> None:
         return
 
     def enough(self) -> None:

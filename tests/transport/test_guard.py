@@ -166,7 +166,7 @@ class Given:
     def take(self, offset: int) -> bytes | None:
         return self._data
 
-    def failed(self, offset: int) -> None:
+    def report_failure(self, offset: int) -> None:
         return
 
     def enough(self) -> None:

@@ -204,7 +204,7 @@ def test_tasks_go_where_others_leave_room(two: list[str], others: tuple[int, int
     for member, count in zip(members, others, strict=True):
         member.lease = Busy(count)
     task = RoutedTask(TaskKey("q1", 1, 0), {})
-    with Members(members, None).placed(task, (), CancelToken()) as member:
+    with Members(members, None).place_task(task, (), CancelToken()) as member:
         assert member.address == two[chosen]
 
 

@@ -34,7 +34,7 @@ def csv_lines(batch: pa.RecordBatch) -> Iterator[str]:
         parts: list[str | pa.Array] = []
         for column in piece.columns:
             parts += [_column(column, csv_field, _SPECIAL_IN_CSV, "", ""), ","]
-        yield _joined([*parts[:-1], "\n"])
+        yield _join_rows([*parts[:-1], "\n"])
 
 
 def json_objects(names: list[str], batch: pa.RecordBatch, between: str) -> Iterator[str]:
@@ -43,7 +43,7 @@ def json_objects(names: list[str], batch: pa.RecordBatch, between: str) -> Itera
         parts: list[str | pa.Array] = []
         for name, column in zip(names, piece.columns, strict=True):
             parts += [f"{',' if parts else '{'}{encode(name)}:", _column(column, encode, _SPECIAL_IN_JSON, "null", '"')]
-        yield _joined([*parts, "}" + between]).removesuffix(between)
+        yield _join_rows([*parts, "}" + between]).removesuffix(between)
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -51,7 +51,7 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, ROWS_AT_ONCE)
 
 
-def _joined(parts: list[str | pa.Array]) -> str:
+def _join_rows(parts: list[str | pa.Array]) -> str:
     """The parts of every row one after the other, and the rows too: that is how Arrow holds them."""
     given = [pa.scalar(part, _TEXT) if isinstance(part, str) else part for part in parts]
     rows = pc.binary_join_element_wise(*given, pa.scalar("", _TEXT))

@@ -52,11 +52,11 @@ def destination(path: str | None) -> Iterator[TextIO]:
         return
     target = Path(path)
     if target.exists() and not target.is_file():  # a pipe or a device has no place for a second file beside it
-        with _opened(target, path) as out:
+        with _open_file(target, path) as out:
             yield out
         return
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    out = _opened(partial, path)
+    out = _open_file(partial, path)
     try:
         with out:
             yield out
@@ -65,7 +65,7 @@ def destination(path: str | None) -> Iterator[TextIO]:
         partial.unlink(missing_ok=True)
 
 
-def _opened(file: Path, path: str) -> TextIO:
+def _open_file(file: Path, path: str) -> TextIO:
     """The file, open for writing; an error names the path that the user gave."""
     if not file.parent.is_dir():
         raise UserError(f"cannot write {path!r}: the directory {str(file.parent)!r} does not exist")
@@ -75,9 +75,9 @@ def _opened(file: Path, path: str) -> TextIO:
         raise UserError(f"cannot write {path!r}: {error.strerror}") from error
 
 
-def counted(number: int, noun: str) -> str:
+def count_of(number: int, noun: str) -> str:
     """
-    >>> counted(1, "row"), counted(2000, "row")
+    >>> count_of(1, "row"), count_of(2000, "row")
     ('1 row', '2,000 rows')
     """
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
@@ -202,7 +202,7 @@ def _cell(value: Plain) -> Text:
 
 
 def _footer(count: int, shown: int) -> str:
-    rows = counted(count, "row")
+    rows = count_of(count, "row")
     return rows if shown == count else f"{rows}, {count - shown:,} not shown (--max-rows)"
 
 

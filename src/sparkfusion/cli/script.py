@@ -36,7 +36,7 @@ def split(script: str) -> list[Statement]:
 
 
 @contextmanager
-def located(current: Statement, statements: list[Statement]) -> Iterator[None]:
+def locate_error(current: Statement, statements: list[Statement]) -> Iterator[None]:
     """Let an error tell which of several statements it comes from."""
     try:
         yield

@@ -160,10 +160,10 @@ def naming(url: str, doing: str) -> Iterator[None]:
     except SparkfusionError:
         raise
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise _named(error, url, doing) from None  # Arrow's own words may quote the URL
+        raise _error_about(error, url, doing) from None  # Arrow's own words may quote the URL
 
 
-def _named(error: Exception, url: str, doing: str) -> SparkfusionError:
+def _error_about(error: Exception, url: str, doing: str) -> SparkfusionError:
     words = _without_secrets(first_words(error), url)
     message = f"cannot {doing} {shown(url)}: {words}"
     if "libjvm" in words or "libhdfs" in words:

@@ -59,7 +59,7 @@ class FeedBook:
     def enough(self, feed: FeedId, task: int) -> None:
         """The task has all rows that its stage needs, so no feed of that stage has to go on."""
         for each in next((group for group in self._together if feed in group), (feed,)):
-            self._dispatchers[each].satisfied(task if each == feed else None)
+            self._dispatchers[each].stop_others(task if each == feed else None)
 
     def stop(self) -> None:
         """No more units are wanted; returns at once."""
@@ -118,8 +118,8 @@ class TaskUnits:
                 return answer.data
         raise QueryCancelledError("the task was cancelled")
 
-    def failed(self, offset: int) -> None:
-        self._dispatcher.failed(self._task, offset)
+    def report_failure(self, offset: int) -> None:
+        self._dispatcher.report_failure(self._task, offset)
 
     def enough(self) -> None:
         self._book.enough(self._feed, self._task)

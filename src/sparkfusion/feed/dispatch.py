@@ -169,13 +169,13 @@ class Dispatcher:
         finally:
             self._on_change()
 
-    def failed(self, task: int, offset: int) -> None:
+    def report_failure(self, task: int, offset: int) -> None:
         """An attempt failed while it worked on the grant at that offset."""
         with self._changed:
             grant = self._ledger.at(task, offset)
             self._failed += grant.units if grant is not None else 0
 
-    def satisfied(self, task: int | None) -> None:
+    def stop_others(self, task: int | None) -> None:
         """That task (None: one of another feed) gives all the rows that are needed. Others get no more units; it may
         still, if it is tried again and finds other rows."""
         with self._changed:
@@ -247,7 +247,7 @@ class Dispatcher:
             units = self._feed.open(lane.partition, self.context)
             pull(units, lambda unit: self._offer(lane, unit), self.context.on_stop)
         except BaseException as raised:
-            error = self._blamed(raised)
+            error = self._blame_provider(raised)
         told = False
         with self._changed:
             lane.ended = True
@@ -259,7 +259,7 @@ class Dispatcher:
             self._on_error(error)
 
     def _offer(self, lane: Lane, unit: WorkUnit) -> bool:
-        encoded = self._checked(unit)
+        encoded = self._check_unit(unit)
         with self._changed:
             self._changed.wait_for(lambda: self._stopped or self._error or self._has_room(lane))
             if self._stopped or self._error is not None:
@@ -276,13 +276,13 @@ class Dispatcher:
     def _has_room(self, lane: Lane) -> bool:
         return len(lane.waiting) < self._ahead and lane.bytes < _MOST_BYTES_AHEAD
 
-    def _checked(self, unit: object) -> str:
+    def _check_unit(self, unit: object) -> str:
         if not isinstance(unit, WorkUnit) or (self._files and not isinstance(unit, FileUnit)):
             wanted = "FileUnit" if self._files else "WorkUnit"
             raise FeedError(f"it returned a {type(unit).__qualname__}, not a {wanted}")
         return encode_unit(unit)
 
-    def _blamed(self, error: BaseException) -> SparkfusionError:
+    def _blame_provider(self, error: BaseException) -> SparkfusionError:
         words = (
             error.message if isinstance(error, SparkfusionError) else f"{type(error).__name__}: {first_words(error)}"
         )

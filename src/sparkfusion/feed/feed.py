@@ -26,7 +26,7 @@ class UnitSource(Protocol):
         """
         ...
 
-    def failed(self, offset: int) -> None:
+    def report_failure(self, offset: int) -> None:
         """The attempt failed while it worked on the units at that offset. Never raises."""
         ...
 

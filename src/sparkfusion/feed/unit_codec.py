@@ -49,7 +49,7 @@ def is_compressed(data: bytes) -> bool:
 
 def _plain(unit: WorkUnit) -> dict[str, Any]:
     if type(unit) not in (WorkUnit, FileUnit):
-        return {"u": base64.b64encode(_pickled(unit)).decode()}
+        return {"u": base64.b64encode(_pickle(unit)).decode()}
     if isinstance(unit, FileUnit):
         made: dict[str, Any] = {"f": _absolute(unit.path)}
         made |= {"s": unit.size} if unit.size is not None else {}
@@ -62,7 +62,7 @@ def _plain(unit: WorkUnit) -> dict[str, Any]:
     elif _is_plain(unit.payload):
         made = {"j": unit.payload}
     else:
-        made = {"p": base64.b64encode(_pickled(unit.payload)).decode()}
+        made = {"p": base64.b64encode(_pickle(unit.payload)).decode()}
     return made | ({"w": unit.weight} if unit.weight != 1.0 else {})
 
 
@@ -91,7 +91,7 @@ def _unit(data: Mapping[str, Any], *, trust_python: bool) -> WorkUnit:
     _check_keys(data, {shape, "w"} if shape != "u" else {"u"})
     weight = data.get("w", 1.0)
     if shape == "b":
-        return WorkUnit(_unpacked(data["b"]), weight=weight)
+        return WorkUnit(_unpack(data["b"]), weight=weight)
     if shape == "j":
         return WorkUnit(data["j"], weight=weight)
     if not trust_python:
@@ -100,9 +100,9 @@ def _unit(data: Mapping[str, Any], *, trust_python: bool) -> WorkUnit:
             hint="use bytes or plain data as payload, or start the workers with --trust-python",
         )
     if shape == "u":
-        unit: WorkUnit = pickle.loads(_unpacked(data["u"]))
+        unit: WorkUnit = pickle.loads(_unpack(data["u"]))
         return unit
-    return WorkUnit(pickle.loads(_unpacked(data["p"])), weight=weight)
+    return WorkUnit(pickle.loads(_unpack(data["p"])), weight=weight)
 
 
 def _check_keys(data: Mapping[str, Any], known: set[str] | frozenset[str]) -> None:
@@ -112,13 +112,13 @@ def _check_keys(data: Mapping[str, Any], known: set[str] | frozenset[str]) -> No
 
 def _value(plain: Any) -> str | bytes | None:
     if isinstance(plain, dict) and plain.keys() == {"b"}:
-        return _unpacked(plain["b"])
+        return _unpack(plain["b"])
     if plain is not None and not isinstance(plain, str):
         raise UserError(_NO_UNITS)
     return plain
 
 
-def _unpacked(text: Any) -> bytes:
+def _unpack(text: Any) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (TypeError, ValueError):
@@ -136,7 +136,7 @@ def _is_plain(value: Any) -> bool:
     return False
 
 
-def _pickled(payload: Any) -> bytes:
+def _pickle(payload: Any) -> bytes:
     try:
         return pickle.dumps(payload)
     except Exception as error:

@@ -62,7 +62,7 @@ class FileUnit(WorkUnit):
         hosts: tuple[str, ...] = (),
     ) -> None:
         check_path(str(path))
-        span = _checked_range(str(path), _checked_size(str(path), size), range)
+        span = _check_range(str(path), _check_size(str(path), size), range)
         read = size if span is None else span[1] - span[0]
         fields = {
             "payload": None,
@@ -98,13 +98,13 @@ def check_span(path: str, span: tuple[int, int] | None, size: int) -> None:
         raise UserError(f"range {span} of file {path!r} ends after the end of the file, which has {size:,} bytes")
 
 
-def _checked_size(path: str, size: int | None) -> int | None:
+def _check_size(path: str, size: int | None) -> int | None:
     if size is not None and (type(size) is not int or not 0 <= size <= _MOST_BYTES):
         raise UserError(f"the size of file {path!r} must be its number of bytes, not {size!r}")
     return size
 
 
-def _checked_range(path: str, size: int | None, span: object) -> tuple[int, int] | None:
+def _check_range(path: str, size: int | None, span: object) -> tuple[int, int] | None:
     if span is None:
         return None
     ends = tuple(span) if isinstance(span, Sequence) else ()

@@ -43,11 +43,11 @@ class StageMetrics:
             operators=sum_operators(report.operators for report in reports),
             earlier_attempts=sum(report.earlier_attempts for report in reports),
             recomputed_inputs=sum(report.recomputed_inputs for report in reports),
-            fetched=_summed(each for report in reports for each in report.fetched),
+            fetched=_sum_fetched(each for report in reports for each in report.fetched),
         )
 
 
-def _summed(fetched: Iterable[Fetched]) -> tuple[Fetched, ...]:
+def _sum_fetched(fetched: Iterable[Fetched]) -> tuple[Fetched, ...]:
     sums: dict[ExchangeId, Fetched] = {}
     for each in fetched:
         so_far = sums.get(each.exchange, Fetched(each.exchange, 0, 0, 0.0))

@@ -19,7 +19,7 @@ def task_leaves(stage: Stage) -> list[str]:
         plan = copy_of(root)
         restrict(plan.repartition.input if kind(plan) == "repartition" else plan, (task,))
         files = [
-            _shown(file)
+            _show_file(file)
             for node in walk(plan)
             if exchange_of(node) is None and (conf := file_scan_conf(node)) is not None
             for group in conf.file_groups
@@ -35,7 +35,7 @@ def narrowed_tables(stage: Stage) -> list[str]:
     return [str(read) for read in reads if read.condition is not None or read.limit is not None]
 
 
-def _shown(file: pb.PartitionedFile) -> str:
+def _show_file(file: pb.PartitionedFile) -> str:
     name = file.path.rsplit("/", 1)[-1]
     if is_fed(file):
         return f"units of {name}"

@@ -68,13 +68,13 @@ def bind_tables(plan: bytes, file_of: Callable[[TableId, int], SourceFile | None
         if kind(node) != "arrow_scan":
             continue
         for group in node.arrow_scan.base_conf.file_groups:
-            kept = [_bound(file, file_of) for file in group.files]
+            kept = [_bind(file, file_of) for file in group.files]
             del group.files[:]
             group.files.extend(file for file in kept if file is not None)
     return encode(root)
 
 
-def _bound(file: pb.PartitionedFile, file_of: Callable[[TableId, int], SourceFile | None]) -> pb.PartitionedFile | None:
+def _bind(file: pb.PartitionedFile, file_of: Callable[[TableId, int], SourceFile | None]) -> pb.PartitionedFile | None:
     if not file.path.startswith(_PREFIX):
         return pb.PartitionedFile.FromString(file.SerializeToString())
     part = _parse(file.path)

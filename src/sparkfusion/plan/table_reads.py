@@ -50,10 +50,10 @@ def tables_read(node: PlanNode) -> tuple[TableRead, ...]:
     scans: dict[TableId, list[_TableScan]] = {}
     for scan in _scans(node, None):
         scans.setdefault(scan.parts[0].table, []).append(scan)
-    return tuple(_combined(found) for found in scans.values())
+    return tuple(_combine(found) for found in scans.values())
 
 
-def _combined(scans: Sequence[_TableScan]) -> TableRead:
+def _combine(scans: Sequence[_TableScan]) -> TableRead:
     """One read for all scans of a table: its rows come once."""
     first = scans[0].parts[0]
     conditions = list(dict.fromkeys(scan.condition for scan in scans))

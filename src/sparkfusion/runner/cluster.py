@@ -15,7 +15,7 @@ from sparkfusion.errors import ExternalError, SparkfusionError, UserError
 from sparkfusion.runner.base import QueryJob, RunningJob
 from sparkfusion.runner.members import Member, at_once
 from sparkfusion.runner.travelling_functions import TravellingFunctions
-from sparkfusion.runner.worker_job import WorkerJob, begun
+from sparkfusion.runner.worker_job import WorkerJob, begin_or_cancel
 from sparkfusion.transport.base import WorkerChannel
 from sparkfusion.transport.membership import Cluster
 from sparkfusion.transport.schemes import connect
@@ -52,9 +52,9 @@ class ClusterRunner:
     def start(self, job: QueryJob) -> RunningJob:
         members = self._usable()
         self._known = _seats(members)
-        running = WorkerJob(job, members, TravellingFunctions.pickled(job, "workers"), self._cluster)
+        running = WorkerJob(job, members, TravellingFunctions.pickle_all(job, "workers"), self._cluster)
         self._jobs.add(running)
-        return begun(running)
+        return begin_or_cancel(running)
 
     def reaches(self, directory: Path) -> bool:
         """Asked once for a directory: every worker has to see a file that is put there, and to write beside it."""
@@ -88,7 +88,7 @@ class ClusterRunner:
     def _usable(self) -> list[Member]:
         """Ask every worker who it is. Those that do not answer, or are of another version, are left out."""
         addresses = self._cluster.addresses()
-        answers = at_once(self._asked, addresses)
+        answers = at_once(self._ask, addresses)
         found = [answer for answer in answers if isinstance(answer, Member)]
         if not found:
             raise _nobody(addresses, [answer for answer in answers if isinstance(answer, SparkfusionError)])
@@ -97,7 +97,7 @@ class ClusterRunner:
                 _log.warning("a worker is not used: %s", answer.message)
         return found
 
-    def _asked(self, address: str) -> Member | SparkfusionError:
+    def _ask(self, address: str) -> Member | SparkfusionError:
         try:
             with self._lock:
                 if address not in self._channels:
@@ -108,7 +108,7 @@ class ClusterRunner:
             with self._lock:  # not closed: queries may be using it. It goes with the last of them
                 self._channels.pop(address, None)
             return error
-        return _checked(channel, info)
+        return _check_version(channel, info)
 
     def _all_reach(self, directory: Path) -> bool:
         content = secrets.token_hex(16)
@@ -131,7 +131,7 @@ def _seats(members: Sequence[Member]) -> list[tuple[WorkerChannel, WorkerInfo]]:
     return [(member.channel, member.info) for member in members]
 
 
-def _checked(channel: WorkerChannel, info: WorkerInfo) -> Member | SparkfusionError:
+def _check_version(channel: WorkerChannel, info: WorkerInfo) -> Member | SparkfusionError:
     other = difference(info)
     return Member(channel, info) if other is None else UserError(f"worker {channel.address} has {other}")
 

@@ -94,18 +94,18 @@ class QueryCoordinator:
         size, failed = report.manifest.bytes, report.earlier_attempts
         self._job.emit(TaskFinished(self._job.query, report.key, report.rows, size, report.seconds, failed))
 
-    def succeeded(self, report: TaskReport) -> None:
+    def report_success(self, report: TaskReport) -> None:
         self._reports[(report.key.stage, report.key.task)] = report
         self.announce(report)
         self._inbox.put(TaskSucceeded(report.key, report.manifest))
 
-    def failed(self, key: TaskKey, error: SparkfusionError, *, final: bool) -> None:
+    def report_failure(self, key: TaskKey, error: SparkfusionError, *, final: bool) -> None:
         self._inbox.put(TaskErrored(key, error, final))
 
-    def stalled(self, key: TaskKey) -> None:
+    def report_stall(self, key: TaskKey) -> None:
         self._inbox.put(TaskStalled(key))
 
-    def lost(self, stage: StageId, task: int, attempt: int, *, unread: bool = False) -> None:
+    def report_lost_output(self, stage: StageId, task: int, attempt: int, *, unread: bool = False) -> None:
         self._inbox.put(OutputLost(stage, task, attempt, unread))
 
     def abort(self, error: SparkfusionError) -> None:

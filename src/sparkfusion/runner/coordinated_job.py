@@ -139,9 +139,9 @@ class CoordinatedJob(ABC):
             report = run_task(self.bring(order), self.surroundings(order), sink, token)
         except BaseException as error:  # a panic in native code must fail the query, not the pool's thread
             streamed = isinstance(sink, ChannelSink) and sink.wrote
-            self._coordinator.failed(order.key, classify(error, order.key), final=streamed)
+            self._coordinator.report_failure(order.key, classify(error, order.key), final=streamed)
         else:
-            self._coordinator.succeeded(report)
+            self._coordinator.report_success(report)
         finally:
             with self._lock:
                 self._tokens.pop(order.key, None)

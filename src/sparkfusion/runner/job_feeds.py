@@ -30,7 +30,7 @@ class JobFeeds:
         ahead = job.settings.integer("feed_units_ahead")
         together = [feeds_read(decode(stage.plan)) for stage in job.graph.stages] if job.feeds else []
         self.book = FeedBook(
-            job.query, job.feeds, ahead=ahead, on_error=on_error, on_change=self._changed, together=together
+            job.query, job.feeds, ahead=ahead, on_error=on_error, on_change=self._on_change, together=together
         )
 
     def stats(self) -> list[FeedStats]:
@@ -41,7 +41,7 @@ class JobFeeds:
         for feed in self.book.declared:
             self._tell(feed)
 
-    def _changed(self, feed: FeedId) -> None:
+    def _on_change(self, feed: FeedId) -> None:
         now = time.monotonic()
         with self._lock:
             if now - self._told.get(feed, 0.0) < _TOLD_EVERY_SECONDS:

@@ -12,7 +12,7 @@ from sparkfusion.runner.base import QueryJob, RunningJob
 from sparkfusion.runner.coordinated_job import task_memory
 from sparkfusion.runner.members import Member
 from sparkfusion.runner.travelling_functions import TravellingFunctions
-from sparkfusion.runner.worker_job import WorkerJob, begun
+from sparkfusion.runner.worker_job import WorkerJob, begin_or_cancel
 from sparkfusion.transport.in_process import InProcessChannel
 from sparkfusion.transport.process.children import Children
 from sparkfusion.transport.process.supervised import GRACE_SECONDS
@@ -40,7 +40,7 @@ class LocalRunner:
         children = self._children if job.settings.flag("task_processes") else None
         running = LocalJob(job, self._rewrites, children)
         self._jobs.add(running)
-        return begun(running)
+        return begin_or_cancel(running)
 
     @functools.cached_property
     def _rewrites(self) -> list[NamedRewrite]:
@@ -70,7 +70,7 @@ class LocalJob(WorkerJob):
     def __init__(self, job: QueryJob, rewrites: list[NamedRewrite], children: Children | None) -> None:
         functions = TravellingFunctions()
         if children is not None:
-            functions = TravellingFunctions.pickled(job, "task processes (sparkfusion.task_processes is on)")
+            functions = TravellingFunctions.pickle_all(job, "task processes (sparkfusion.task_processes is on)")
         self._service = WorkerService(_options(job, children), _no_peers, rewrites)
         super().__init__(
             job, [Member(InProcessChannel("this process", self._service), self._service.info())], functions, near=True
@@ -88,7 +88,7 @@ def _no_peers(address: str) -> FramePeer:
 def _options(job: QueryJob, children: Children | None) -> WorkerOptions:
     directory = job.settings.directory()
     return WorkerOptions(
-        slots=job.settings.resolved_slots(),
+        slots=job.settings.slots_or_default(),
         counts_slots=False,
         directory=directory,
         guard=OPEN,

@@ -226,15 +226,15 @@ def _on_error(state: QueryState, event: TaskErrored) -> Step:
     if task is None or event.key.attempt != task.attempt or task.manifest is not None:
         return state, (Discard(event.key),)
     if not event.error.retryable or event.final or task.failures >= state.policy.retries:
-        return _failed(state, event.key, event.error)
+        return _fail(state, event.key, event.error)
     crashes = task.crashes + isinstance(event.error, TaskCrashError)
     if crashes >= MOST_CRASHES:
         deadly = TaskCrashError(_deadly(event.error), where=event.key, hint=event.error.hint)
-        return _failed(state, event.key, deadly)
+        return _fail(state, event.key, deadly)
     losses = task.worker_losses + isinstance(event.error, WorkerLostError)
     if losses >= state.policy.worker_losses and losses > task.worker_losses:
         suspect = WorkerLostError(_suspect(event.error, losses), where=event.key, hint=_SUSPECT_HINT)
-        return _failed(state, event.key, suspect)
+        return _fail(state, event.key, suspect)
     again = replace(
         task,
         attempt=task.attempt + 1,
@@ -257,7 +257,7 @@ def _on_stalled(state: QueryState, event: TaskStalled) -> Step:
     return state, (Discard(event.key), *commands)
 
 
-def _failed(state: QueryState, key: TaskKey, error: SparkfusionError) -> Step:
+def _fail(state: QueryState, key: TaskKey, error: SparkfusionError) -> Step:
     return replace(state, outcome="failed"), (Discard(key), End("failed", error))
 
 

@@ -53,7 +53,7 @@ class Members:
         return iter(self._members.values())
 
     @contextmanager
-    def placed(self, task: RoutedTask, avoid: Collection[str], cancel: CancelToken) -> Iterator[Member]:
+    def place_task(self, task: RoutedTask, avoid: Collection[str], cancel: CancelToken) -> Iterator[Member]:
         """A slot on a worker for the `with`; waits for one. Raises if no worker is left.
 
         Args:
@@ -69,7 +69,7 @@ class Members:
                 self._changed.notify_all()
 
     @contextmanager
-    def lent(self, member: Member) -> Iterator[None]:
+    def lend_slot(self, member: Member) -> Iterator[None]:
         """Let others have a task's slot meanwhile."""
         with self._changed:
             member.free += 1
@@ -84,7 +84,7 @@ class Members:
     def peer(self, address: str) -> FramePeer:
         """The way to a worker's frames."""
         member = self._members.get(address)
-        if member is None or address in self.gone():
+        if member is None or address in self.lost_addresses():
             raise LostInputError(f"worker {address} is lost")
         return member.channel
 
@@ -107,7 +107,7 @@ class Members:
             others = any(each.lost is None and not each.late for each in self._members.values())
             return list(member.running) if late and others else []
 
-    def gone(self) -> set[str]:
+    def lost_addresses(self) -> set[str]:
         """Addresses of workers whose frames are not to be counted on: lost, or late while others are there."""
         with self._changed:
             lively = any(each.lost is None and not each.late for each in self._members.values())

@@ -26,13 +26,13 @@ def runner_for(target: object) -> Runner:
     if callable(target):
         return _cluster_runner(Cluster(target))
     raise UserError(
-        f"cannot connect to {_shown(target)}",
+        f"cannot connect to {_show_target(target)}",
         hint='connect() runs queries in this process; connect("spark") or connect(spark_session) on Spark; '
         f'connect("flight://host:port") on workers (schemes: {", ".join(known_schemes())})',
     )
 
 
-def _shown(target: object) -> str:
+def _show_target(target: object) -> str:
     """The target for an error, without what is behind `?`: that may be a token."""
     text = repr(target)
     place, mark, _ = text.partition("?")

@@ -20,15 +20,15 @@ class TravellingFunctions:
     readers: Mapping[FeedId, bytes | None] = field(default_factory=dict)
 
     @classmethod
-    def pickled(cls, job: QueryJob, whither: str) -> TravellingFunctions:
-        recipe = _pickled(job.recipe(), "what makes the session's object stores", whither)
+    def pickle_all(cls, job: QueryJob, whither: str) -> TravellingFunctions:
+        recipe = _pickle(job.recipe(), "what makes the session's object stores", whither)
         readers = {
-            each.feed: _pickled(each.reader, f"the reader of table {each.table!r}", whither) for each in job.feeds
+            each.feed: _pickle(each.reader, f"the reader of table {each.table!r}", whither) for each in job.feeds
         }
         return cls(recipe, readers)
 
 
-def _pickled(value: object, what: str, whither: str) -> bytes | None:
+def _pickle(value: object, what: str, whither: str) -> bytes | None:
     if value is None:
         return None
     try:

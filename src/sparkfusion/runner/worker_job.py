@@ -78,7 +78,7 @@ class WorkerJob(CoordinatedJob):
         self._tried: dict[tuple[StageId, int], set[str]] = {}
         self._head_fetched: tuple[Fetched, ...] = ()
         secret = secrets.token_urlsafe(24)
-        budget = settings.resolved_store_memory()
+        budget = settings.store_memory_or_default()
         self._store = LocalFrameStore(job.query, memory_budget=budget, directory=settings.directory())
         self._patience = float(settings.integer("worker_patience_seconds"))
         self._stall = min(self._patience, _STALL_SECONDS)
@@ -126,7 +126,7 @@ class WorkerJob(CoordinatedJob):
             )
         except LostInputError as error:
             for stage, number, attempt in error.lost:
-                self._coordinator.lost(stage, number, attempt, unread=True)
+                self._coordinator.report_lost_output(stage, number, attempt, unread=True)
             raise
         return replace(order, inputs=inputs)
 
@@ -165,15 +165,17 @@ class WorkerJob(CoordinatedJob):
             report = self._run_on_member(order, token, passed.attempt())
         except LostInputError as error:
             for stage, number, attempt in error.lost:
-                self._coordinator.lost(stage, number, attempt)
-            self._coordinator.failed(order.key, classify(error, order.key), final=passed.final)
+                self._coordinator.report_lost_output(stage, number, attempt)
+            self._coordinator.report_failure(order.key, classify(error, order.key), final=passed.final)
         except ChannelClosedError:
-            self._coordinator.failed(order.key, QueryCancelledError("the consumer closed the query"), final=True)
+            self._coordinator.report_failure(
+                order.key, QueryCancelledError("the consumer closed the query"), final=True
+            )
         except BaseException as error:
             final = passed.final or isinstance(error, NoWorkerError | OtherRowsError)
-            self._coordinator.failed(order.key, classify(error, order.key), final=final)
+            self._coordinator.report_failure(order.key, classify(error, order.key), final=final)
         else:
-            self._coordinator.succeeded(report)
+            self._coordinator.report_success(report)
         finally:
             with self._lock:
                 self._tokens.pop(order.key, None)
@@ -182,7 +184,7 @@ class WorkerJob(CoordinatedJob):
         task = (order.key.stage, order.key.task)
         tried = self._tried.setdefault(task, set())
         bytes_at = {} if self._near else _bytes_at(order)
-        with self._members.placed(RoutedTask(order.key, bytes_at), tried, token) as member:
+        with self._members.place_task(RoutedTask(order.key, bytes_at), tried, token) as member:
             tried.add(member.address)
             self._check_inputs(order)
             with self._members_lock:
@@ -240,7 +242,7 @@ class WorkerJob(CoordinatedJob):
 
     def _check_inputs(self, order: TaskOrder) -> None:
         """Frames on a worker that is known to be gone need not be asked for."""
-        gone = self._members.gone()
+        gone = self._members.lost_addresses()
         frames = [split_frame_address(file.path) for each in order.inputs for file in each.files] if gone else []
         lost = sorted({made_by(name) for address, name in frames if address in gone})
         if lost:
@@ -258,7 +260,7 @@ class WorkerJob(CoordinatedJob):
                 passed = self._passed.get((key.stage, key.task))
             if passed is None or not passed.begun:
                 _log.warning("worker %s is silent; %s runs on another worker", member.address, key)
-                self._coordinator.stalled(key)
+                self._coordinator.report_stall(key)
 
 
 class _LentUnits:
@@ -270,17 +272,17 @@ class _LentUnits:
         self._member = member
 
     def take(self, offset: int) -> bytes | None:
-        with self._members.lent(self._member):
+        with self._members.lend_slot(self._member):
             return self._units.take(offset)
 
-    def failed(self, offset: int) -> None:
-        self._units.failed(offset)
+    def report_failure(self, offset: int) -> None:
+        self._units.report_failure(offset)
 
     def enough(self) -> None:
         self._units.enough()
 
 
-def begun(job: WorkerJob) -> WorkerJob:
+def begin_or_cancel(job: WorkerJob) -> WorkerJob:
     """The job, under way; whatever keeps it from beginning, Ctrl-C too, leaves nothing of it."""
     try:
         job.begin()

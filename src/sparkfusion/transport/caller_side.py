@@ -72,7 +72,7 @@ class CallerSide:
             data = self._units().take(fields.integer("offset"))
             self._send(pack("end") if data is None else pack("units", {}, data))
         elif kind == "failed":
-            self._units().failed(fields.integer("offset"))
+            self._units().report_failure(fields.integer("offset"))
         elif kind == "enough":
             self._units().enough()
         else:

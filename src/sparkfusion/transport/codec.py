@@ -55,7 +55,7 @@ def pack_order(order: TaskOrder) -> bytes:
     feed = order.feed
     blobs = {
         "plan": order.plan,
-        "options": _packed_options(tuple(order.options.items())),
+        "options": _pack_options(tuple(order.options.items())),
         "reader": order.reader,
         "recipe": order.recipe,
         "schema": feed.schema if feed else None,
@@ -158,7 +158,7 @@ def _source(pair: tuple[str, int]) -> SourceFile:
 
 
 @lru_cache(maxsize=16)
-def _packed_options(options: tuple[tuple[str, str], ...]) -> bytes:
+def _pack_options(options: tuple[tuple[str, str], ...]) -> bytes:
     """The most of an order, and the same in all orders of a query."""
     return pack("options", dict(options))
 
@@ -242,11 +242,11 @@ def report_of(fields: Fields) -> TaskReport:
         recomputed_inputs=fields.integer("recomputed_inputs"),
         units=fields.integer("units"),
         fetched=tuple(fetched),
-        rejected=_rejected(fields.maybe_part("rejected")),
+        rejected=_rejected_of(fields.maybe_part("rejected")),
     )
 
 
-def _rejected(fields: Fields | None) -> Rejected | None:
+def _rejected_of(fields: Fields | None) -> Rejected | None:
     if fields is None:
         return None
     first = [
@@ -279,11 +279,11 @@ def error_of(fields: Fields) -> SparkfusionError:
         fields.text("message"), where=_key(where) if where is not None else None, hint=fields.maybe_text("hint")
     )
     if isinstance(found, LostInputError):
-        found.lost = tuple(_lost(each) for each in fields.lists("lost"))
+        found.lost = tuple(_lost_task_of(each) for each in fields.lists("lost"))
     return found
 
 
-def _lost(numbers: Sequence[int]) -> tuple[int, int, int]:
+def _lost_task_of(numbers: Sequence[int]) -> tuple[int, int, int]:
     if len(numbers) != 3:
         raise ProtocolError("a message names no task")
     stage, task, attempt = numbers

@@ -27,7 +27,7 @@ _services: dict[str, WorkerService] = {}
 
 def start_worker(options: WorkerOptions, rewrites: Sequence[NamedRewrite] | None = None) -> tuple[str, WorkerService]:
     """A worker in this process and its address, until it is stopped."""
-    service = WorkerService(options, lambda address: InProcessChannel(address, _found(address)), rewrites)
+    service = WorkerService(options, lambda address: InProcessChannel(address, _find(address)), rewrites)
     address = f"{SCHEME}://{id(service):x}"
     _services[address] = service
     return address, service
@@ -44,7 +44,7 @@ class InProcess:
 
     def connect(self, address: str, access: Access) -> InProcessChannel:
         del access
-        return InProcessChannel(address, _found(address))
+        return InProcessChannel(address, _find(address))
 
 
 class InProcessChannel:
@@ -122,7 +122,7 @@ class _Lease:
         return self._service.others(self._query)
 
 
-def _found(address: str) -> WorkerService:
+def _find(address: str) -> WorkerService:
     service = _services.get(address)
     if service is None:
         raise UserError(f"there is no worker {address} in this process")

@@ -69,7 +69,7 @@ class TaskSide(ABC):
                 return answer
         raise ChannelClosedError
 
-    def failed(self, offset: int) -> None:
+    def report_failure(self, offset: int) -> None:
         with suppress(ChannelClosedError, SparkfusionError):  # only a count
             self.send(pack("failed", {"offset": offset}))
 

@@ -219,8 +219,8 @@ def _match_floats(
             result.tolerated += pairing.tolerated
             result.worst = max(result.worst, pairing.worst)
             result.gave_up |= pairing.gave_up
-        result.missing += _counted(left)
-        result.extra += _counted([row - expected_rows for row in right])
+        result.missing += _count(left)
+        result.extra += _count([row - expected_rows for row in right])
     return result
 
 
@@ -241,7 +241,7 @@ def _vector(floats: Sequence[FloatColumn], row: int) -> Floats:
     return tuple(value for column in floats for value in column.values[row])
 
 
-def _counted(rows: Sequence[int]) -> list[tuple[int, int]]:
+def _count(rows: Sequence[int]) -> list[tuple[int, int]]:
     counts: dict[int, int] = {}
     for row in rows:
         counts[row] = counts.get(row, 0) + 1

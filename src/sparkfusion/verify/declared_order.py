@@ -88,13 +88,13 @@ def _find_sort(plan: LogicalPlan) -> tuple[df_expr.Sort, list[int | None]] | Non
     return node, outputs if outputs is not None else list(range(len(node.schema().field_names())))
 
 
-def wrapped(expression: object) -> df_expr.Expr:
+def as_expr(expression: object) -> df_expr.Expr:
     """Plan nodes give bare expressions, which DataFrame methods refuse: the same expression as DataFusion's `Expr`."""
     return expression if isinstance(expression, df_expr.Expr) else df_expr.Expr(expression)
 
 
 def _position(raw: object, names: Sequence[str]) -> int | None:
-    expression = wrapped(raw)
+    expression = as_expr(raw)
     kind = expression.variant_name()  # `to_variant` refuses some kinds, such as functions
     if kind == "Alias":
         return _position(expression.to_variant().expr(), names)
@@ -103,7 +103,7 @@ def _position(raw: object, names: Sequence[str]) -> int | None:
 
 
 def _key(sort_expr: df_expr.SortExpr, names: Sequence[str], outputs: Sequence[int | None]) -> SortKey | None:
-    expression = wrapped(sort_expr.expr())
+    expression = as_expr(sort_expr.expr())
     label = expression.canonical_name()
     ascending, nulls_first = sort_expr.ascending(), sort_expr.nulls_first()
     at = _position(expression, names)
@@ -123,7 +123,7 @@ def order_violation(table: pa.Table, keys: Sequence[SortKey]) -> str | None:
     for row in range(1, len(rows)):
         if rows[row - 1] > rows[row]:
             declared = ", ".join(str(key) for key in keys)
-            before, after = _shown(table, keys, row - 1), _shown(table, keys, row)
+            before, after = _show_row(table, keys, row - 1), _show_row(table, keys, row)
             return f"not in the order {declared}: row {row - 1} ({before}) comes before row {row} ({after})"
     return None
 
@@ -179,7 +179,7 @@ def _qualifiers(label: str) -> list[str]:
     return list(dict.fromkeys(re.findall(r"([A-Za-z_]\w*)\.", label)))
 
 
-def _shown(table: pa.Table, keys: Sequence[SortKey], row: int) -> str:
+def _show_row(table: pa.Table, keys: Sequence[SortKey], row: int) -> str:
     return ", ".join(
         f"{key.label}={render_value(table.column(key.column), row)}" if key.column is not None else key.label
         for key in keys

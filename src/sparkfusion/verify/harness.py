@@ -123,7 +123,7 @@ def _hint(result: VerifyResult, expect_error: bool) -> str | None:
 def _plan(
     session: VerifiableSession, sql: str, params: Mapping[str, Any] | None
 ) -> tuple[VerifiableFrame | None, SparkfusionError | None]:
-    leg, frame = _timed("distributed", lambda: session.sql(sql, params))
+    leg, frame = _time_leg("distributed", lambda: session.sql(sql, params))
     return frame, leg.error
 
 
@@ -137,7 +137,7 @@ def _planning_failed(session: VerifiableSession, sql: str, error: SparkfusionErr
     refused = Leg("distributed", error=error)
     if context is None:
         return VerifyResult(sql, Outcome.BOTH_FAILED, (refused,), f"planning failed: {error.message}")
-    single, _ = _timed("single node", lambda: interruptible(lambda: _plain_sql(context, sql)))
+    single, _ = _time_leg("single node", lambda: interruptible(lambda: _plain_sql(context, sql)))
     outcome = Outcome.BOTH_FAILED if single.error_kind == error.kind else Outcome.ERROR_MISMATCH
     return VerifyResult(sql, outcome, (single, refused), f"planning failed: {error.message}", "distributed")
 
@@ -167,14 +167,14 @@ def _verify_frame(
     beyond = frame.only_distributed()
     if beyond is not None:
         return _incomparable(text, frame, beyond)
-    single, _ = _timed("single node", lambda: interruptible(lambda: frame.to_datafusion().to_arrow_table()))
-    planned, distribution = _timed("distributed", frame.distribution)
+    single, _ = _time_leg("single node", lambda: interruptible(lambda: frame.to_datafusion().to_arrow_table()))
+    planned, distribution = _time_leg("distributed", frame.distribution)
     distribution = distribution or Distribution()
     round_trip = Leg("round trip")
     if distribution.distributed:
-        round_trip, _ = _timed("round trip", lambda: interruptible(frame.round_trip))
+        round_trip, _ = _time_leg("round trip", lambda: interruptible(frame.round_trip))
     with Evidence(session) as evidence:
-        distributed, _ = _timed("distributed", frame.collect) if planned.error is None else (planned, None)
+        distributed, _ = _time_leg("distributed", frame.collect) if planned.error is None else (planned, None)
         if distribution.distributed and distributed.error is None:
             evidence.wait()
     legs = (single, round_trip, distributed)
@@ -192,12 +192,12 @@ def _verify_frame(
         options,
         lambda: datafusion_settings_of(session),
     )
-    return _compared(base, judge, distribution, evidence)
+    return _compare_legs(base, judge, distribution, evidence)
 
 
 def _incomparable(text: str, frame: VerifiableFrame, why: str) -> VerifyResult:
     """There is no single node to compare with: the distributed leg runs alone."""
-    distributed, _ = _timed("distributed", frame.collect)
+    distributed, _ = _time_leg("distributed", frame.collect)
     failed = f"; distributed it fails with: {_error_text(distributed)}" if distributed.error is not None else ""
     legs = (Leg("single node"), Leg("round trip"), distributed)
     return VerifyResult(text, Outcome.NOT_COMPARABLE, legs, f"{why}{failed}", graph=frame.distribution().graph)
@@ -223,7 +223,7 @@ def _error_text(leg: Leg) -> str:
     return "" if leg.error is None else f"{leg.error.kind} error: {leg.error.message}"
 
 
-def _compared(base: VerifyResult, judge: Judge, distribution: Distribution, evidence: Evidence) -> VerifyResult:
+def _compare_legs(base: VerifyResult, judge: Judge, distribution: Distribution, evidence: Evidence) -> VerifyResult:
     verdicts = {leg.name: judge.judge(leg.table) for leg in base.legs[1:] if leg.table is not None}
     blame: dict[LegName, Outcome] = {"round trip": Outcome.WIRE_LOSS, "distributed": Outcome.WRONG_ANSWER}
     final = verdicts["distributed"]
@@ -234,17 +234,17 @@ def _compared(base: VerifyResult, judge: Judge, distribution: Distribution, evid
     )
     for name, verdict in verdicts.items():
         if not verdict.right and verdict.undecided is None:
-            return _blamed(base, blame[name], name, verdict)
+            return _blame(base, blame[name], name, verdict)
     for name, verdict in verdicts.items():
         if not verdict.right:
-            return _blamed(base, Outcome.NOT_COMPARABLE, name, verdict)
+            return _blame(base, Outcome.NOT_COMPARABLE, name, verdict)
     why_not = _why_not_distributed(distribution, evidence)
     if why_not is not None:
         return replace(base, outcome=Outcome.NOT_DISTRIBUTED, reason=why_not)
     return base
 
 
-def _blamed(base: VerifyResult, outcome: Outcome, name: LegName, verdict: Verdict) -> VerifyResult:
+def _blame(base: VerifyResult, outcome: Outcome, name: LegName, verdict: Verdict) -> VerifyResult:
     return replace(base, outcome=outcome, leg=name, comparison=verdict.comparison, reason=verdict.undecided)
 
 
@@ -258,7 +258,7 @@ def _why_not_distributed(distribution: Distribution, evidence: Evidence) -> str 
     return None
 
 
-def _timed(name: LegName, run: Callable[[], Any]) -> tuple[Leg, Any]:
+def _time_leg(name: LegName, run: Callable[[], Any]) -> tuple[Leg, Any]:
     """Run one leg. A Rust panic arrives as a `BaseException`; it is an error of the leg like any other."""
     start = time.perf_counter()
     try:

@@ -17,7 +17,7 @@ from datafusion import expr as df_expr
 
 from sparkfusion.verify.compare import Comparison, Difference, match_rows
 from sparkfusion.verify.compare_options import CompareOptions
-from sparkfusion.verify.declared_order import rank_values, wrapped
+from sparkfusion.verify.declared_order import as_expr, rank_values
 from sparkfusion.verify.encode import encode_column, plain
 from sparkfusion.verify.pairing import Closeness
 
@@ -74,7 +74,7 @@ def inner_limits(plan: LogicalPlan) -> Iterator[LimitNode]:
 def limit_choice(limit: LimitNode, context: SessionContext, options: CompareOptions) -> LimitChoice:
     """Run the limit's input on a single node and divide its rows. Raises ValueError where that cannot be decided."""
     skip, fetch = _bounds(limit.plan.to_variant())
-    frame, keys = _unlimited(limit, context)
+    frame, keys = _without_limit(limit, context)
     table = frame.to_arrow_table()
     width = table.num_columns - len(keys)
     rows = table.select(list(range(width)))
@@ -121,14 +121,14 @@ def _bounds(node: df_expr.Limit) -> tuple[int, int | None]:
 def _number(raw: object) -> int | None:
     if raw is None:
         return None
-    expression = wrapped(raw)
+    expression = as_expr(raw)
     if expression.variant_name() != "Literal":
         raise ValueError(f"LIMIT {expression.canonical_name()} is not a plain number")
     value = expression.python_value()
     return None if value is None else int(value)
 
 
-def _unlimited(limit: LimitNode, context: SessionContext) -> tuple[DataFrame, list[df_expr.SortExpr]]:
+def _without_limit(limit: LimitNode, context: SessionContext) -> tuple[DataFrame, list[df_expr.SortExpr]]:
     """The rows that the limit chooses from, with the sort keys it chooses by as extra columns at the end."""
     below: list[LogicalPlan] = []
     plan = limit.input
@@ -143,11 +143,11 @@ def _unlimited(limit: LimitNode, context: SessionContext) -> tuple[DataFrame, li
     frame = context.create_dataframe_from_logical_plan(plan)
     names = [_KEY.format(i) for i in range(len(keys))]
     for name, key in zip(names, keys, strict=True):
-        frame = frame.with_column(name, wrapped(key.expr()))
+        frame = frame.with_column(name, as_expr(key.expr()))
     for node in reversed([*limit.above, *below]):
         variant = node.to_variant()
         if isinstance(variant, df_expr.Projection):
-            frame = frame.select(*(wrapped(raw) for raw in variant.projections()), *(col(name) for name in names))
+            frame = frame.select(*(as_expr(raw) for raw in variant.projections()), *(col(name) for name in names))
         elif isinstance(variant, df_expr.SubqueryAlias):
             frame = frame.alias(variant.alias())
     return frame, keys

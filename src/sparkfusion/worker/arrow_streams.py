@@ -32,13 +32,13 @@ def arrow_chunks(units: Iterable[WorkUnit], feed: FeedInput, directory: Path, ca
     plain: list[WorkUnit] = []
     for unit in units:
         if isinstance(unit, FileUnit) and is_stream(unit.path):
-            yield from _rewritten(unit, feed, directory, cancel)
+            yield from _rewrite(unit, feed, directory, cancel)
         else:
             plain.append(unit)
     yield from file_chunks(plain, feed)
 
 
-def _rewritten(unit: FileUnit, feed: FeedInput, directory: Path, cancel: CancelToken) -> Iterator[Chunk]:
+def _rewrite(unit: FileUnit, feed: FeedInput, directory: Path, cancel: CancelToken) -> Iterator[Chunk]:
     """A stream can only be read from its beginning: of its parts, the first has all rows."""
     if unit.range is not None and unit.range[0] > 0:
         return

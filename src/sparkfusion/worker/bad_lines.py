@@ -17,7 +17,7 @@ from sparkfusion.plan.feeds import is_fed
 from sparkfusion.plan.sources import columns_read
 from sparkfusion.plan.wire import PlanNode, copy_of, decode, encode, file_scan_conf, kind, walk
 from sparkfusion.plan.wire import wire_pb2 as pb
-from sparkfusion.wording import about_line, shortened
+from sparkfusion.wording import about_line, shorten
 
 _MARKS = ("Csv error", "Parser error", "Json error")
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
@@ -46,7 +46,7 @@ def find_bad_line(error: SparkfusionError, plan: bytes, run: RunPlan) -> Sparkfu
         if kind(node) in ("csv_scan", "json_scan"):
             for scan in _scans(node, run):
                 if (words := scan.failure(scan.start, scan.end)) is not None:
-                    return _described(error, scan, words)
+                    return _describe(error, scan, words)
     return None
 
 
@@ -135,21 +135,21 @@ def _scans(node: PlanNode, run: RunPlan) -> Iterator[_FileScan]:
                 yield _FileScan(node, file, run)
 
 
-def _described(error: SparkfusionError, scan: _FileScan, words: str) -> SparkfusionError:
+def _describe(error: SparkfusionError, scan: _FileScan, words: str) -> SparkfusionError:
     place, text = repr(scan.path), None
-    if scan.can_be_split and (found := _narrowed(scan)) is not None:
+    if scan.can_be_split and (found := _narrow(scan)) is not None:
         start, words = found
         if scan.is_local:
             line, text = _line_at(Path(scan.path), start)
             place += f", line {line}"
         else:
             place += f", the line at byte {start}"
-    shown = f"{place}: {_plain(words, scan)}" + (f": {shortened(text)!r}" if text is not None else "")
+    shown = f"{place}: {_plain(words, scan)}" + (f": {shorten(text)!r}" if text is not None else "")
     hint = _drift(scan) or "mend the line, or read its column as a string (schema=…)"
     return UserError(f"cannot read {shown}", where=error.where, hint=hint)
 
 
-def _narrowed(scan: _FileScan) -> tuple[int, str] | None:
+def _narrow(scan: _FileScan) -> tuple[int, str] | None:
     """Where the first line begins that cannot be read, and what is wrong with it."""
     start, end = scan.start, scan.end
     while end - start > 1:
@@ -187,5 +187,5 @@ def _drift(scan: _FileScan) -> str | None:
     found = next(csv.reader([header], delimiter=delimiter[1].decode()), [])
     if len(found) == len(columns) and (found == columns or set(found) != set(columns)):
         return None  # as many under other names: a schema that was given renames them
-    shown = shortened(", ".join(columns)), shortened(", ".join(found))
+    shown = shorten(", ".join(columns)), shorten(", ".join(found))
     return f"the columns of the table are {shown[0]}; those of the file are {shown[1]}"

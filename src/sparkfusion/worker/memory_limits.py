@@ -17,8 +17,8 @@ def memory_share(settings: Settings, options: Mapping[str, str], *, alone: bool)
 
     A limit that the user set in DataFusion is shared by the slots, unless `sparkfusion.task_memory_bytes` is set.
     """
-    slots = settings.resolved_slots()
-    share = settings.resolved_task_memory()
+    slots = settings.slots_or_default()
+    share = settings.task_memory_or_default()
     limit = options.get(_MEMORY_LIMIT, "unlimited")
     if limit != "unlimited" and not settings.integer("task_memory_bytes"):
         share = SessionContext.parse_capacity_limit(_MEMORY_LIMIT, limit) // slots

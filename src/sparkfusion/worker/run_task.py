@@ -91,7 +91,7 @@ class _Run:
         self._around = around
         self._sink = sink
         self._cancel = cancel
-        self._plan = _bound(order)
+        self._plan = _bind_inputs(order)
         self.rows = 0
         self.units = 0
         self.rejects = Rejects()
@@ -115,7 +115,7 @@ class _Run:
                 except (asyncio.CancelledError, ChannelClosedError, QueryCancelledError):
                     raise
                 except BaseException:
-                    end.units.failed(offset)
+                    end.units.report_failure(offset)
                     raise
                 self.units += len(units)
                 if enough is not None and self.rows >= enough:
@@ -162,14 +162,14 @@ class _Run:
         except (asyncio.CancelledError, ChannelClosedError):
             raise
         except Exception as error:
-            found = self._located(classify(error, self._order.key), encoded)
+            found = self._locate_line(classify(error, self._order.key), encoded)
             name_files(found, encoded)
             if found is error:
                 raise
             raise found from error
         self.operators = sum_operators(each for each in (self.operators, operator_metrics(plan)) if each)
 
-    def _located(self, error: SparkfusionError, encoded: bytes) -> SparkfusionError:
+    def _locate_line(self, error: SparkfusionError, encoded: bytes) -> SparkfusionError:
         """The error with the line that it is about, if it is about one; as it is, if looking for it fails."""
 
         def run(alone: bytes) -> None:
@@ -200,7 +200,7 @@ def _forget_frames(error: BaseException | None) -> None:
         error = error.__cause__ or error.__context__
 
 
-def _bound(order: TaskOrder) -> bytes:
+def _bind_inputs(order: TaskOrder) -> bytes:
     if not order.inputs:
         return order.plan
     files = {(each.exchange, each.group): each.files for each in order.inputs}

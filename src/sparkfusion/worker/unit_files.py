@@ -81,18 +81,18 @@ def file_chunks(units: Iterable[WorkUnit], feed: FeedInput) -> Iterator[Chunk]:
     for unit in units:
         if not isinstance(unit, FileUnit):
             raise UserError(f"the feed of table {feed.table!r} returned a unit that is not a file")
-        store, file = _located(unit, feed)
+        store, file = _locate(unit, feed)
         stores.setdefault(store, []).append(file)
     yield from stores.items()
 
 
-def _located(unit: FileUnit, feed: FeedInput) -> tuple[str, UnitFile]:
+def _locate(unit: FileUnit, feed: FeedInput) -> tuple[str, UnitFile]:
     values = partition_values(unit, feed)
     if is_url(unit.path):
         store, path = split_object(unit.path)
     else:
         store, path = LOCAL_STORE, object_path(str(Path(plain_path(unit.path)).resolve()))
-    size = unit.size if unit.size is not None else _found_size(unit.path, feed)
+    size = unit.size if unit.size is not None else _find_size(unit.path, feed)
     try:
         check_path(path)  # links are followed by now, and percent signs are characters
         check_span(unit.path, unit.range, size)
@@ -101,7 +101,7 @@ def _located(unit: FileUnit, feed: FeedInput) -> tuple[str, UnitFile]:
     return store, UnitFile(path, size, unit.range, values)
 
 
-def _found_size(path: str, feed: FeedInput) -> int:
+def _find_size(path: str, feed: FeedInput) -> int:
     try:
         return file_size(path)
     except Exception as error:
@@ -117,12 +117,12 @@ def partition_values(unit: FileUnit, feed: FeedInput) -> tuple[bytes, ...]:
     if missing:
         raise UserError(f"unit {unit.path!r} of table {feed.table!r} has no value of {', '.join(missing)}")
     return tuple(
-        _encoded_literal(unit.partition_values[name], schema.field(name).type) for name in feed.partition_columns
+        _encode_literal(unit.partition_values[name], schema.field(name).type) for name in feed.partition_columns
     )
 
 
 @lru_cache(maxsize=1024)
-def _encoded_literal(value: str | bytes | None, type: pa.DataType) -> bytes:
+def _encode_literal(value: str | bytes | None, type: pa.DataType) -> bytes:
     """A value as plans carry it; DataFusion encodes it."""
     try:
         typed = pa.scalar(value, pa.binary() if isinstance(value, bytes) else pa.string()).cast(type)

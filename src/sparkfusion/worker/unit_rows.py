@@ -113,7 +113,7 @@ def _rows(reader: Reader, unit: WorkUnit, context: ReaderContext) -> Iterator[pa
     """What the reader makes of a unit, under the table's schema. Its errors name the table and the unit."""
     try:
         for part in _parts(reader(unit, context)):
-            yield conformed(part, context)
+            yield conform(part, context)
     except GeneratorExit:
         raise
     except BaseException as error:  # a reader that exits must not look like a worker that does
@@ -151,7 +151,7 @@ async def _next(rows: AsyncIterator[Any]) -> Any:
     return await anext(rows, _END)
 
 
-def conformed(batch: pa.RecordBatch, context: ReaderContext) -> pa.RecordBatch:
+def conform(batch: pa.RecordBatch, context: ReaderContext) -> pa.RecordBatch:
     """The batch under the table's schema: columns by name, cast where that loses nothing. Others may be left out."""
     if batch.schema.equals(context.schema):
         return batch

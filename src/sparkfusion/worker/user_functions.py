@@ -34,17 +34,17 @@ NO_FUNCTIONS = OwnFunctions()
 
 def prepare_of(order: TaskOrder, own: OwnFunctions) -> PrepareContext | None:
     """What gives the task's context the session's object stores."""
-    return own.prepare if order.recipe is None else _unpickled(order.recipe)
+    return own.prepare if order.recipe is None else _unpickle(order.recipe)
 
 
 def feed_end_of(order: TaskOrder, own: OwnFunctions, units: UnitSource | None) -> FeedEnd | None:
     if units is None or order.feed is None:
         return None
-    reader = own.readers.get(order.feed.feed) if order.reader is None else _unpickled(order.reader)
+    reader = own.readers.get(order.feed.feed) if order.reader is None else _unpickle(order.reader)
     return FeedEnd(units, reader, order.first)
 
 
-def _unpickled(data: bytes) -> Any:
+def _unpickle(data: bytes) -> Any:
     """Only called where Python is trusted, which the guard has checked."""
     try:
         return pickle.loads(data)

@@ -110,9 +110,9 @@ def test_asking_for_a_place_says_that_those_before_are_done(dispatched: Dispatch
     dispatcher.take(0, 0)
     stats = dispatcher.stats()
     assert (stats.done, stats.replayed) == (1, 1)
-    dispatcher.failed(0, 1)
+    dispatcher.report_failure(0, 1)
     assert dispatcher.stats().failed == 1
-    dispatcher.failed(0, 99)
+    dispatcher.report_failure(0, 99)
     assert dispatcher.stats().failed == 1
 
 

@@ -28,7 +28,7 @@ class Ledgered:
         self.asked.append(offset)
         return self._grants[offset] if offset < len(self._grants) else None
 
-    def failed(self, offset: int) -> None:
+    def report_failure(self, offset: int) -> None:
         raise NotImplementedError
 
     def enough(self) -> None:

@@ -9,7 +9,7 @@ import click
 from sparkfusion.cli.options import open_session, read_statements, session_options, source_options
 from sparkfusion.cli.output import destination
 from sparkfusion.cli.progress_line import progress_line
-from sparkfusion.cli.script import located
+from sparkfusion.cli.script import locate_error
 from sparkfusion.cli.tables import Table
 
 ExplainFormat = Literal["text", "json", "dot"]
@@ -60,7 +60,7 @@ def explain(
         for statement in statements:
             if analyze:
                 line.start()
-            with located(statement, statements):
+            with locate_error(statement, statements):
                 shown = session.lazy_sql(statement.sql).explain_text(analyze=analyze, format=form)
             line.stop()
             out.write(shown.rstrip("\n") + "\n")

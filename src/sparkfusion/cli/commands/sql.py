@@ -10,9 +10,9 @@ import click
 import pyarrow as pa
 
 from sparkfusion.cli.options import open_session, read_statements, session_options, source_options
-from sparkfusion.cli.output import OUTPUT_FORMATS, OutputFormat, counted, destination, write
+from sparkfusion.cli.output import OUTPUT_FORMATS, OutputFormat, count_of, destination, write
 from sparkfusion.cli.progress_line import ProgressLine, progress_line
-from sparkfusion.cli.script import located
+from sparkfusion.cli.script import locate_error
 from sparkfusion.cli.tables import Table
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def sql(
         progress_line(session) as line,
     ):
         for statement in statements:
-            with located(statement, statements):
+            with locate_error(statement, statements):
                 rows = _run(session, statement.sql, line, out, form, max_rows)
             out.flush()
             if timing:
@@ -115,9 +115,9 @@ def _timing(line: ProgressLine, rows: int | None) -> str:
     parts = [f"{line.progress.elapsed:.3f} s"]
     if rows is None:
         return parts[0]
-    parts.append(counted(rows, "row"))
+    parts.append(count_of(rows, "row"))
     if state.stages_total:
-        parts.append(f"{counted(state.stages_total, 'stage')}, {counted(state.tasks_total, 'task')}")
+        parts.append(f"{count_of(state.stages_total, 'stage')}, {count_of(state.tasks_total, 'task')}")
     else:
         parts.append(f"single node: {state.reason}" if state.reason else "single node")
     return "; ".join(parts)

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from sparkfusion.cli.options import open_session, read_statements, session_options, source_options
-from sparkfusion.cli.output import PipeConsole, counted
+from sparkfusion.cli.output import PipeConsole, count_of
 from sparkfusion.cli.progress_line import progress_line
 from sparkfusion.cli.streams import discard_output
 from sparkfusion.cli.tables import Table, hint_of
@@ -136,11 +136,11 @@ def _read_queries(text: str | None, file: str | None) -> list[Query]:
             raise click.UsageError(
                 "give either -c SQL or --file FILE" if text is not None else f"no .sql files in {file!r}"
             )
-        return [query for script in scripts for query in _named(script.stem, None, str(script))]
-    return _named("" if file in (None, "-") else Path(str(file)).stem, text, file)
+        return [query for script in scripts for query in _name_queries(script.stem, None, str(script))]
+    return _name_queries("" if file in (None, "-") else Path(str(file)).stem, text, file)
 
 
-def _named(base: str, text: str | None, file: str | None) -> list[Query]:
+def _name_queries(base: str, text: str | None, file: str | None) -> list[Query]:
     statements = read_statements(text, file)
     if base and len(statements) == 1:
         return [Query(base, statements[0].sql)]
@@ -167,7 +167,7 @@ def _results(
 
 def _print_result(console: Console, result: VerifyResult) -> None:
     seconds = result.leg_named("distributed").seconds
-    shape = f"{counted(result.stages, 'stage')}, {counted(result.tasks, 'task')}, {seconds:.3f} s"
+    shape = f"{count_of(result.stages, 'stage')}, {count_of(result.tasks, 'task')}, {seconds:.3f} s"
     console.print(Text.assemble((f"{result.outcome.value:<16}", _style(result)), f" {result.name or '':<20} {shape}"))
     if result.outcome.failed:
         details = result.describe().splitlines()[1:]

@@ -15,7 +15,7 @@ from sparkfusion.feed.ready.formats import refuse_compressed
 from sparkfusion.feed.ready.sieve import LineFormat, Stopped, open_sieve
 from sparkfusion.feed.ready.stores import open_path
 from sparkfusion.feed.units import FileUnit, WorkUnit
-from sparkfusion.wording import shortened
+from sparkfusion.wording import shorten
 
 _BLOCK_BYTES = 1024 * 1024
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -47,7 +47,7 @@ class LineReader:
                 for found in sieve.sift(texts, self.schema):
                     if isinstance(found, Stopped):
                         line, text = block[found.at]
-                        context.reject(unit.path, line, shortened(text.decode(errors="replace")), found.why)
+                        context.reject(unit.path, line, shorten(text.decode(errors="replace")), found.why)
                     else:
                         yield from _with_partitions(found.rows, unit, context).to_batches()
 

@@ -16,7 +16,7 @@ from sparkfusion.errors import InternalError, LostInputError, SparkfusionError, 
 from sparkfusion.exchange.chunks import Origin, chunks_of, failure_of
 from sparkfusion.exchange.remote import upload
 from sparkfusion.exchange.store import BorrowedStore
-from sparkfusion.runner.spark.inputs import localized, take_rows
+from sparkfusion.runner.spark.inputs import bring_inputs, take_rows
 from sparkfusion.runner.spark.receive import receive
 from sparkfusion.runner.spark.rows import key as row_key
 from sparkfusion.runner.spark.spark_task import SparkAnswer, StageWiring, ToRows, ToUrl, pack_answer
@@ -44,14 +44,14 @@ def run_on_executor(stage: StageWiring, records: Iterable[bytes]) -> Iterator[by
                 raise
             yield from _failure(attempt, stage, error)
             return
-        answer = _told(stage, SparkAnswer(attempt.key, attempt.origin.spark_attempt, report))
+        answer = _send_news(stage, SparkAnswer(attempt.key, attempt.origin.spark_attempt, report))
         if not isinstance(stage.outlet, ToRows):
             yield answer
             return
         try:
             for partition, row in chunks_of(report.manifest.files, attempt.origin, attempt.outputs):
-                yield from _addressed(stage.outlet, partition, row)
-            yield from _addressed(stage.outlet, attempt.outputs, answer)
+                yield from _address_row(stage.outlet, partition, row)
+            yield from _address_row(stage.outlet, attempt.outputs, answer)
         finally:
             attempt.discard()
 
@@ -91,12 +91,12 @@ class _SparkAttempt:
             wiring = self._received.wiring
             taken = take_rows(wiring.rows, self._received.chunks)
             plan = self._received.tables.bind(self._order.plan, wiring.tables)
-            here = localized(self._order.inputs, self._stage.frames_url, self._inputs)
+            here = bring_inputs(self._order.inputs, self._stage.frames_url, self._inputs)
             order = replace(self._order, plan=plan, inputs=(*here, *taken.inputs))
             around = Surroundings(order.memory_limit or fair_share(available_cores()), self._spills)
-            with self._fed(order) as (order, ends):
+            with self._open_feed(order) as (order, ends):
                 report = carry_out(order, around, TaskStores(self._store, self._store), ends, CancelToken())
-            report = self._published(report)
+            report = self._publish(report)
         except SparkfusionError:
             raise
         except Exception as error:
@@ -104,7 +104,7 @@ class _SparkAttempt:
         return replace(report, earlier_attempts=self.tried - 1, recomputed_inputs=taken.recomputed)
 
     @contextmanager
-    def _fed(self, order: TaskOrder) -> Iterator[tuple[TaskOrder, TaskEnds]]:
+    def _open_feed(self, order: TaskOrder) -> Iterator[tuple[TaskOrder, TaskEnds]]:
         """The task's way to its feed, if it has one, and the order from where the consumer's rows end."""
         if order.feed is None:
             yield order, TaskEnds()
@@ -117,7 +117,7 @@ class _SparkAttempt:
             first = call.first if order.destination == "consumer" else 0
             yield replace(order, first=first), call.ends(order, order.compression)
 
-    def _published(self, report: TaskReport) -> TaskReport:
+    def _publish(self, report: TaskReport) -> TaskReport:
         """The report after its frames are where others can read them."""
         if not isinstance(self._stage.outlet, ToUrl):
             return report
@@ -130,23 +130,23 @@ class _SparkAttempt:
 
 
 def _failure(attempt: _SparkAttempt, stage: StageWiring, error: SparkfusionError) -> Iterator[bytes]:
-    answer = _told(stage, SparkAnswer(attempt.key, attempt.origin.spark_attempt, error=error))
+    answer = _send_news(stage, SparkAnswer(attempt.key, attempt.origin.spark_attempt, error=error))
     if not isinstance(stage.outlet, ToRows):
         yield answer
         return
     for partition, row in failure_of(pack_error(error), attempt.origin, attempt.outputs):
-        yield from _addressed(stage.outlet, partition, row)
-    yield from _addressed(stage.outlet, attempt.outputs, answer)
+        yield from _address_row(stage.outlet, partition, row)
+    yield from _address_row(stage.outlet, attempt.outputs, answer)
 
 
-def _told(stage: StageWiring, answer: SparkAnswer) -> bytes:
+def _send_news(stage: StageWiring, answer: SparkAnswer) -> bytes:
     data = pack_answer(answer)
     if stage.news is not None:
         stage.news.add((data,))
     return data
 
 
-def _addressed(to: ToRows, partition: int, row: bytes) -> Iterator[bytes]:
+def _address_row(to: ToRows, partition: int, row: bytes) -> Iterator[bytes]:
     if to.keyed:
         yield row_key(partition)
     yield row

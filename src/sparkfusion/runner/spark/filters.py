@@ -49,7 +49,7 @@ def spark_filter(condition: Condition, columns: Sequence[Column]) -> Column:
             return _COMPARE[condition.operator](columns[condition.column.index], _literal(condition.constant))
         case IsIn() if any(each.kind == "float" for each in condition.constants):
             column = columns[condition.column.index]
-            return _joined(operator.or_, [_compare_floats(column, "=", each) for each in condition.constants])
+            return _join(operator.or_, [_compare_floats(column, "=", each) for each in condition.constants])
         case IsIn():
             return columns[condition.column.index].isin([_literal(each) for each in condition.constants])
         case IsLike():
@@ -61,17 +61,17 @@ def spark_filter(condition: Condition, columns: Sequence[Column]) -> Column:
         case Not():
             return ~spark_filter(condition.condition, columns)
         case Every():
-            return _joined(operator.and_, [spark_filter(each, columns) for each in condition.conditions])
+            return _join(operator.and_, [spark_filter(each, columns) for each in condition.conditions])
         case Some():
-            return _joined(operator.or_, [spark_filter(each, columns) for each in condition.conditions])
+            return _join(operator.or_, [spark_filter(each, columns) for each in condition.conditions])
 
 
-def _joined(join: Callable[[Column, Column], Column], parts: Sequence[Column]) -> Column:
+def _join(join: Callable[[Column, Column], Column], parts: Sequence[Column]) -> Column:
     """Halves first: Spark walks an expression recursively."""
     if len(parts) == 1:
         return parts[0]
     middle = len(parts) // 2
-    return join(_joined(join, parts[:middle]), _joined(join, parts[middle:]))
+    return join(_join(join, parts[:middle]), _join(join, parts[middle:]))
 
 
 def _compare_floats(column: Column, comparison: Operator, constant: Constant) -> Column:

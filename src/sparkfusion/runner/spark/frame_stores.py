@@ -21,7 +21,7 @@ from sparkfusion.exchange.remote import RemoteHome
 from sparkfusion.exchange.store import SHARED_MEMORY, BorrowedStore, FrameStore
 from sparkfusion.ids import QueryId, StageId
 from sparkfusion.plan.stage import StageGraph
-from sparkfusion.runner.spark.inputs import localized
+from sparkfusion.runner.spark.inputs import bring_inputs
 from sparkfusion.runner.spark.master import is_local
 from sparkfusion.runner.spark.rows import Piece, RowPlan, Shuffled, TaskFunction, collect, forget, shuffle
 from sparkfusion.runner.spark.spark_task import Outlet, RowInput, Source, SparkAnswer, ToFiles, ToRows, ToUrl, answer_of
@@ -63,7 +63,7 @@ class SparkStore(ABC):
         """Where frames have to be downloaded from; may hold secrets. Empty if they need not be."""
         return ""
 
-    def brought_here(self, inputs: tuple[TaskInput, ...]) -> tuple[TaskInput, ...]:
+    def bring_here(self, inputs: tuple[TaskInput, ...]) -> tuple[TaskInput, ...]:
         """Inputs of the driver's own, in files of this machine."""
         return inputs
 
@@ -124,8 +124,8 @@ class UrlStore(FileStore):
         del tasks
         return ToUrl()
 
-    def brought_here(self, inputs: tuple[TaskInput, ...]) -> tuple[TaskInput, ...]:
-        return localized(inputs, self.frames_url, Path(self.directory) / f"here-{next(self._downloads)}")
+    def bring_here(self, inputs: tuple[TaskInput, ...]) -> tuple[TaskInput, ...]:
+        return bring_inputs(inputs, self.frames_url, Path(self.directory) / f"here-{next(self._downloads)}")
 
     def close(self) -> None:
         super().close()
@@ -194,9 +194,9 @@ class ShuffleStore(SparkStore):
                 spool.add(row)
             else:
                 answers.append(answer_of(row))
-        return [self._moved_here(answer, spool) for answer in answers]
+        return [self._move_here(answer, spool) for answer in answers]
 
-    def _moved_here(self, answer: SparkAnswer, spool: ChunkSpool) -> SparkAnswer:
+    def _move_here(self, answer: SparkAnswer, spool: ChunkSpool) -> SparkAnswer:
         output = self._graph.stage(answer.key.stage).output
         origin = Origin(output, answer.key.task, answer.key.attempt, answer.spark_attempt)
         if answer.report is None or not spool.has(origin):  # tasks that write files send no rows

@@ -38,7 +38,7 @@ def take_rows(expected: Sequence[RowInput], spool: ChunkSpool) -> TakenRows:
     return TakenRows(tuple(inputs), recomputed)
 
 
-def localized(inputs: tuple[TaskInput, ...], url: str, directory: Path) -> tuple[TaskInput, ...]:
+def bring_inputs(inputs: tuple[TaskInput, ...], url: str, directory: Path) -> tuple[TaskInput, ...]:
     """The same inputs with their files on this machine: as they are, or downloaded from below `url`."""
     if not url:
         return inputs

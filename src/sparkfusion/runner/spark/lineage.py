@@ -46,7 +46,7 @@ class _Lineage:
         self._session = session
         self._spark = session.sparkContext
         self._tables = tables
-        self._recipe = TravellingFunctions.pickled(job, "Spark executors").recipe
+        self._recipe = TravellingFunctions.pickle_all(job, "Spark executors").recipe
         self._outputs: dict[StageId, dict[int, Output]] = {}
 
     def last_rows(self) -> Any:

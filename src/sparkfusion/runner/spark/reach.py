@@ -51,7 +51,7 @@ def check_reach(spark: SparkContext, url: str) -> None:
             if not problem and not _is_there(place, visit.left):
                 problem = "the driver does not see files written there"
             if problem:
-                raise _unreached(url, visit.host, problem)
+                raise _unreachable_store(url, visit.host, problem)
     _reached.setdefault(spark, set()).add(url)
 
 
@@ -102,7 +102,7 @@ def _words(error: OSError | SparkfusionError) -> str:
     return error.message if isinstance(error, SparkfusionError) else first_words(error)
 
 
-def _unreached(url: str, host: str, problem: str) -> SparkfusionError:
+def _unreachable_store(url: str, host: str, problem: str) -> SparkfusionError:
     if is_url(url):
         return UserError(
             f"the executor on {host} does not reach the store {shown(url)}: {problem}",

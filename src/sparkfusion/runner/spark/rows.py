@@ -62,11 +62,11 @@ class RowPlan:
     def run(self, function: TaskFunction) -> JavaRows:
         """The rows that a Python function makes of what each task reads, which comes in no particular order."""
         if not any(self._pieces):
-            return _python(self._spark, self._own(), function)
+            return _python(self._spark, self._own_records(), function)
         shuffles = all(isinstance(piece.source, Shuffled) for each in self._pieces for piece in each)
         if shuffles and all(each == self._pieces[0] for each in self._pieces):
             return _python(self._spark, self._same_for_all(), function)
-        partitions = _aligned(self._pieces)
+        partitions = _shared_partitions(self._pieces)
         if partitions is None:
             return _python(self._spark, self._each_its_own(), function)
         order = sorted(range(len(partitions)), key=lambda task: partitions[task])
@@ -79,19 +79,19 @@ class RowPlan:
         Marked rows are pairs in the JVM, which only a Python worker takes apart.
         """
         if not any(self._pieces):
-            return self._own()
+            return self._own_records()
         rows = self._each_its_own()
         pairs = any(not isinstance(piece.source, Shuffled) for each in self._pieces for piece in each)
         return _python(self._spark, rows, iter) if pairs else rows
 
-    def _own(self) -> JavaRows:
+    def _own_records(self) -> JavaRows:
         """Partition i holds record i, pickled inside a list as PySpark does it."""
         return self._spark.parallelize(self._records, len(self._records))._jrdd
 
     def _same_for_all(self) -> JavaRows:
         """Every task reads the same: the product with one partition, so a record comes before each row."""
         common = _union([_only(self._spark, piece.rows, piece.partitions) for piece in self._pieces[0]]).coalesce(1)
-        return _product(self._spark, self._own(), common)
+        return _product(self._spark, self._own_records(), common)
 
     def _side_by_side(self, partitions: list[int]) -> JavaRows:
         """Task i reads partition p(i) of every shuffle: Spark puts equally partitioned inputs together itself."""
@@ -100,7 +100,7 @@ class RowPlan:
         return _only(self._spark, _values(self._spark, pairs), tuple(partitions))
 
     def _each_its_own(self) -> JavaRows:
-        own = self._own()
+        own = self._own_records()
         tasks = []
         for index, pieces in enumerate(self._pieces):
             parts = [_only(self._spark, own, (index,))]
@@ -109,7 +109,7 @@ class RowPlan:
         return _union(tasks)
 
 
-def _aligned(pieces: Sequence[Sequence[Piece]]) -> list[int] | None:
+def _shared_partitions(pieces: Sequence[Sequence[Piece]]) -> list[int] | None:
     """The one partition that each task reads of the same shuffles; None if it is not as simple as that."""
     sources = [piece.source for piece in pieces[0]]
     if not all(isinstance(source, Shuffled) and source.partitions == sources[0].partitions for source in sources):
@@ -123,7 +123,7 @@ def _aligned(pieces: Sequence[Sequence[Piece]]) -> list[int] | None:
     return found if len(set(found)) == len(found) else None
 
 
-def marked(spark: SparkContext, mark: bytes, rows: JavaRows) -> JavaRows:
+def mark_rows(spark: SparkContext, mark: bytes, rows: JavaRows) -> JavaRows:
     """The same rows, each after a record (pickled inside a list) that says what it is."""
     return _product(spark, spark.parallelize([mark], 1)._jrdd, rows)
 

@@ -54,7 +54,7 @@ class SparkJob(CoordinatedJob):
         self._spark = spark
         self._tables = tables
         self._choice = choose_store(job.settings, spark)
-        self._functions = TravellingFunctions.pickled(job, "Spark executors")
+        self._functions = TravellingFunctions.pickle_all(job, "Spark executors")
         self._compression = job.settings.compression(leaves_machine=self._choice.kind != "local")
         self._store = _open_store(self._choice, job, spark)
         self._jobs = TaggedJobs(spark, f"sparkfusion-{job.query}")
@@ -105,7 +105,7 @@ class SparkJob(CoordinatedJob):
         self._jobs.stop()
 
     def bring(self, order: TaskOrder) -> TaskOrder:
-        return replace(order, inputs=self._store.brought_here(order.inputs))
+        return replace(order, inputs=self._store.bring_here(order.inputs))
 
     def surroundings(self, order: TaskOrder) -> Surroundings:
         """It spills to the query's own directory, which goes whatever happens to the task."""
@@ -153,7 +153,7 @@ class SparkJob(CoordinatedJob):
             for task in sorted(tasks, key=lambda each: each.key != failure.where):  # the one to blame comes first
                 if self._take(task.key):
                     told = classify(error_of(failure, task.key), task.key)
-                    self._coordinator.failed(task.key, told, final=self._attempts > 1)
+                    self._coordinator.report_failure(task.key, told, final=self._attempts > 1)
             return
         for task in tasks:
             if self._take(task.key):
@@ -227,7 +227,7 @@ class SparkJob(CoordinatedJob):
         return self._job.settings.integer("task_memory_bytes")
 
     def _memory_left(self) -> int:
-        return max(0, self._job.settings.resolved_store_memory() - self._memory_used)
+        return max(0, self._job.settings.store_memory_or_default() - self._memory_used)
 
     def _tell(self, task: TaskOrder, answer: SparkAnswer | None) -> None:
         """Tell the driver how a task ended; must not raise. Rows for the reader may wait for it."""
@@ -244,23 +244,23 @@ class SparkJob(CoordinatedJob):
             if task.destination == "consumer" and task.feed is None:
                 streamed = True
                 self._pass_on(report)
-            self._coordinator.succeeded(report)
+            self._coordinator.report_success(report)
         except ChannelClosedError:
-            self._coordinator.failed(task.key, QueryCancelledError("the consumer closed the query"), final=True)
+            self._coordinator.report_failure(task.key, QueryCancelledError("the consumer closed the query"), final=True)
         except Exception as error:
-            self._coordinator.failed(task.key, classify(error, task.key), final=streamed)
+            self._coordinator.report_failure(task.key, classify(error, task.key), final=streamed)
 
     def _tell_error(self, task: TaskOrder, error: SparkfusionError) -> None:
         if isinstance(error, LostInputError):
             for stage, number, attempt in error.lost:
-                self._coordinator.lost(stage, number, attempt)
+                self._coordinator.report_lost_output(stage, number, attempt)
         error.where = task.key  # Spark counts attempts over all its tasks
-        self._coordinator.failed(task.key, error, final=self._attempts > 1)
+        self._coordinator.report_failure(task.key, error, final=self._attempts > 1)
 
     def _pass_on(self, report: TaskReport) -> None:
         """Give a finished task's rows to the reader; nobody else reads its files."""
         files = tuple(SourceFile(file.path, file.bytes) for file in report.manifest.files)
-        (rows,) = self._store.brought_here((TaskInput(0, 0, files),))
+        (rows,) = self._store.bring_here((TaskInput(0, 0, files),))
         for file in rows.files:
             with pa.memory_map(file.path) as source, pa.ipc.open_file(source) as reader:
                 for index in range(reader.num_record_batches):

@@ -20,7 +20,7 @@ from sparkfusion.plan.table_reads import TableRead, tables_read
 from sparkfusion.plan.wire import decode
 from sparkfusion.runner.base import HostTable
 from sparkfusion.runner.spark.filters import spark_filter
-from sparkfusion.runner.spark.rows import Piece, limit_partitions, marked
+from sparkfusion.runner.spark.rows import Piece, limit_partitions, mark_rows
 from sparkfusion.runner.spark.spark_task import TableInput, table_mark
 from sparkfusion.runner.spark.spark_types import arrow_schema
 
@@ -48,7 +48,7 @@ class SparkTables:
         self._frames: dict[TableId, tuple[DataFrame, HostTable]] = {}
 
     def adopt(self, source: object) -> HostTable:
-        frame = self._named(source) if isinstance(source, str) else source
+        frame = self._find_table(source) if isinstance(source, str) else source
         if not isinstance(frame, DataFrame):
             kind = f"{type(source).__module__}.{type(source).__qualname__}"
             raise UserError(
@@ -69,7 +69,7 @@ class SparkTables:
     def release(self, table: TableId) -> None:
         self._frames.pop(table, None)  # without the lock: a garbage collection may come here while it is held
 
-    def _named(self, name: str) -> DataFrame:
+    def _find_table(self, name: str) -> DataFrame:
         try:
             return self._session.table(name)
         except AnalysisException as error:
@@ -108,13 +108,13 @@ class SparkTables:
                 "a setting of the Spark session changed the Arrow types of a registered DataFrame",
                 hint=f"set {_TIME_ZONE} and {_LARGE_TYPES} back, or register the DataFrame again",
             )
-        placed = _narrowed(_placed(frame), read)
+        placed = _narrow(_number_columns(frame), read)
         columns = [
             _column(place, field, needed=field.name in read.columns)
             for place, field in zip(placed.columns, frame.schema.fields, strict=True)
         ]
         batches = placed.select(columns)._jdf.toArrowBatchRdd().toJavaRDD()
-        return marked(self._session.sparkContext, table_mark(read.table), batches)
+        return mark_rows(self._session.sparkContext, table_mark(read.table), batches)
 
     def _schema_of(self, frame: DataFrame) -> Any:
         conf = frame.sparkSession.conf
@@ -128,14 +128,14 @@ class SparkTables:
         return pa.schema([field.with_nullable(True) for field in found])  # columns that nobody reads come as NULL
 
 
-def _placed(frame: DataFrame) -> DataFrame:
+def _number_columns(frame: DataFrame) -> DataFrame:
     """The frame's columns named by their place: names may differ in case only. Without metadata: that of a CHAR column
     makes Spark pad what the column is compared with."""
     numbered = frame.toDF(*(f"c{number}" for number in range(len(frame.columns))))
     return numbered.select([F.col(place).alias(place, metadata={}) for place in numbered.columns])
 
 
-def _narrowed(placed: DataFrame, read: TableRead) -> DataFrame:
+def _narrow(placed: DataFrame, read: TableRead) -> DataFrame:
     """Only rows that the plan needs, as far as Spark can tell."""
     if read.condition is not None:
         condition = spark_filter(read.condition, [F.col(place) for place in placed.columns])

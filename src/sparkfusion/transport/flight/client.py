@@ -133,7 +133,7 @@ class FlightChannel:
         try:
             writer, reader = self._call(FRAMES, secret=secret)
         except SparkfusionError as error:
-            raise _lost(error, self._address) from error
+            raise _lost_input_error(error, self._address) from error
         whole = False
         try:
             cancel.watch(reader.cancel)
@@ -143,12 +143,12 @@ class FlightChannel:
                 for chunk in reader:
                     stall.rest()  # the caller may take its time
                     yield piece_of(chunk.data)
-                    stall.moved()
+                    stall.note_progress()
             whole = True
         except (flight.FlightError, pa.ArrowException) as error:
             if cancel.cancelled:
                 raise QueryCancelledError("the task was cancelled") from None
-            raise _lost(flight_error(error, self._address), self._address) from error
+            raise _lost_input_error(flight_error(error, self._address), self._address) from error
         finally:
             end_call(writer, reader, clean=whole)
             cancel.watch(None)
@@ -174,7 +174,7 @@ class FlightChannel:
         return flight.FlightCallOptions(timeout=timeout, headers=headers)
 
 
-def _lost(error: SparkfusionError, address: str) -> SparkfusionError:
+def _lost_input_error(error: SparkfusionError, address: str) -> SparkfusionError:
     """A secret that is refused is one of a query that the worker does not hold any more. Whom we cannot talk to at all
     has lost nothing."""
     if isinstance(error, RefusedError):

@@ -38,7 +38,7 @@ class FeedCall(TaskSide):
         self._address = address
         self._error: SparkfusionError | None = None
         try:
-            self._writer, self._reader = _connected(address.host, address.port).do_exchange(
+            self._writer, self._reader = _connect(address.host, address.port).do_exchange(
                 flight.FlightDescriptor.for_command(FEED),
                 flight.FlightCallOptions(headers=[(SECRET_HEADER.encode(), address.secret.encode())]),
             )
@@ -112,5 +112,5 @@ class FeedCall(TaskSide):
 
 
 @lru_cache(maxsize=4)
-def _connected(host: str, port: int) -> Any:
+def _connect(host: str, port: int) -> Any:
     return flight.FlightClient(f"grpc://{host}:{port}")

@@ -52,7 +52,7 @@ class FeedServer(CallServer):
     def _serve_task(self, call: ServedCall) -> None:
         try:
             fields, _ = call.expect("begin", SMALL_MESSAGE)
-            served = self._served(fields.text("query"), call.secret)
+            served = self._find_query(fields.text("query"), call.secret)
             task = FedTask(fields.integer("feed"), fields.integer("task"), fields.text("host"), call.is_gone)
             ends = served.ends(task)
             call.send(pack("begun", {"first": served.first(task.task)}))
@@ -62,7 +62,7 @@ class FeedServer(CallServer):
         except SparkfusionError as error:
             call.send(pack_error(error))
 
-    def _served(self, query: QueryId, secret: str) -> ServedQuery:
+    def _find_query(self, query: QueryId, secret: str) -> ServedQuery:
         with self._lock:
             expected, served = self._queries.get(query, ("", None))
         if served is None or not hmac.compare_digest(secret.encode(), expected.encode()):

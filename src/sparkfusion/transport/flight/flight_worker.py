@@ -52,7 +52,7 @@ class RunningWorker:
         for base in self._service.bases:
             remove_orphans(base)
         try:
-            self._server = FlightWorker(self._service, listen.token, _bracketed(listen.host), listen.port, listen.tls)
+            self._server = FlightWorker(self._service, listen.token, _bracket(listen.host), listen.port, listen.tls)
         except Exception as error:
             self._service.close()
             raise UserError(f"cannot listen on {listen.host}:{listen.port}: {first_words(error)}") from error
@@ -60,7 +60,7 @@ class RunningWorker:
             self._children.warm()
         self._sweeper = Sweeper(self._service, listen.lease_seconds)
         scheme = "flight+tls" if listen.tls is not None else "flight"
-        self.address = f"{scheme}://{_bracketed(listen.host)}:{self._server.port}"
+        self.address = f"{scheme}://{_bracket(listen.host)}:{self._server.port}"
 
     def close(self) -> bool:
         """Let go of every query, then stop listening; whether all calls have ended. A hung caller is not waited for."""
@@ -104,7 +104,7 @@ class PeerConnections:
             if address not in self._open:
                 while len(self._open) >= _MOST_PEERS:
                     self._open.pop(next(iter(self._open))).close()
-                self._open[address] = _connected(address, self._access)
+                self._open[address] = _connect(address, self._access)
             return self._open[address]
 
     def close(self) -> None:
@@ -114,7 +114,7 @@ class PeerConnections:
             self._open.clear()
 
 
-def _connected(address: str, access: Access) -> FramePeer:
+def _connect(address: str, access: Access) -> FramePeer:
     try:
         return connect(address, access)
     except UserError as error:
@@ -164,5 +164,5 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _bracketed(host: str) -> str:
+def _bracket(host: str) -> str:
     return f"[{host}]" if ":" in host and not host.startswith("[") else host

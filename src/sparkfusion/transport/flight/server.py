@@ -99,7 +99,7 @@ class FlightWorker(CallServer):
             call.send(answer(hold))
             while query:
                 unpack(call.receive(), SMALL_MESSAGE)
-                call.send(answer(lambda: self._renewed(query)))
+                call.send(answer(lambda: self._renew(query)))
         except SparkfusionError as error:
             call.send(pack_error(error))
         finally:
@@ -107,15 +107,15 @@ class FlightWorker(CallServer):
                 self._service.release(query)
 
     def _frames(self, call: ServedCall) -> None:
-        fields, _ = _told(lambda: call.expect("frames", self._service.guard.limits.message_bytes))
-        paths = _told(lambda: self._service.files(fields.text("query"), call.secret, fields.texts("names")))
+        fields, _ = _answer_or_refuse(lambda: call.expect("frames", self._service.guard.limits.message_bytes))
+        paths = _answer_or_refuse(lambda: self._service.files(fields.text("query"), call.secret, fields.texts("names")))
         call.writer.begin(PIECES)
         for index, path in enumerate(paths):
             with pa.memory_map(str(path)) as source:
                 while len(piece := source.read_buffer(PIECE_BYTES)):
                     call.writer.write_batch(piece_batch(index, piece))
 
-    def _renewed(self, query: str) -> bytes:
+    def _renew(self, query: str) -> bytes:
         self._service.renew(query)
         return pack("renewed", {"others": self._service.others(query)})
 
@@ -158,7 +158,7 @@ class FlightTaskSide(TaskSide):
             self.close_answers()
 
 
-def _told(call: Callable[[], Any]) -> Any:
+def _answer_or_refuse(call: Callable[[], Any]) -> Any:
     """Where a call has no message to answer with, its error goes as Flight's own."""
     try:
         return call()

@@ -18,7 +18,7 @@ class Stall:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="sparkfusion-stall", daemon=True)
 
-    def moved(self) -> None:
+    def note_progress(self) -> None:
         self._moved = time.monotonic()
 
     def rest(self) -> None:

@@ -101,7 +101,7 @@ class SupervisedChild:
         finally:
             cancel.watch(None)
             if not answered and self.alive:
-                self._settle()
+                self._await_quiet()
             self._end_grace()
 
     def stop(self) -> None:
@@ -134,7 +134,7 @@ class SupervisedChild:
         with suppress(OSError):
             self._pipe.send(pack("cancel"), _SEND_SECONDS)
 
-    def _settle(self) -> None:
+    def _await_quiet(self) -> None:
         """After a task that did not succeed: wait until nothing of it runs any more."""
         self._cancel()
         try:

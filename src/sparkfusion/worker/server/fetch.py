@@ -77,7 +77,7 @@ class InputFetcher:
         tallies: dict[ExchangeId, Fetched] = {}
         for exchange in dict.fromkeys(each.exchange for each in inputs):
             files = dict.fromkeys(file for each in inputs if each.exchange == exchange for file in each.files)
-            elsewhere = self._found_here(files, here, find, brought)
+            elsewhere = self._find_here(files, here, find, brought)
             if exchange in shared:
                 with self._lock_of(exchange):
                     for file in [file for file in elsewhere if file.path in self._shared]:
@@ -94,11 +94,11 @@ class InputFetcher:
         local = tuple(replace(each, files=tuple(brought[file.path] for file in each.files)) for each in inputs)
         return local, tuple(tallies.values())
 
-    def done(self, key: TaskKey) -> None:
+    def remove_inputs(self, key: TaskKey) -> None:
         """The task reads no more."""
         self._store.discard(key)
 
-    def _found_here(
+    def _find_here(
         self, files: Iterable[SourceFile], here: str, find: FindHere, brought: dict[str, SourceFile]
     ) -> list[SourceFile]:
         elsewhere = []

@@ -76,7 +76,7 @@ class Guard:
         check_shape(order)
         if not self.trust_python:
             self._check_functions(order)
-        root = self._looked_at(order.plan)
+        root = self._check_format(order.plan)
         if self.roots:
             self._check_scans(root, order)
         check_sources(root, order)
@@ -102,7 +102,7 @@ class Guard:
         """The same units, checked as they come."""
         return _CheckedUnits(units, self)
 
-    def _looked_at(self, plan: bytes) -> PlanNode:
+    def _check_format(self, plan: bytes) -> PlanNode:
         """The plan, after every field of it was found in the format. What it does not know, it does not let pass."""
         try:
             check_depth(plan)
@@ -180,8 +180,8 @@ class _CheckedUnits:
             self._check_paths(data, self._guard.check_path)
         return data
 
-    def failed(self, offset: int) -> None:
-        self._units.failed(offset)
+    def report_failure(self, offset: int) -> None:
+        self._units.report_failure(offset)
 
     def enough(self) -> None:
         self._units.enough()

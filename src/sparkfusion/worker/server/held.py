@@ -69,7 +69,7 @@ class HeldQuery:
         try:
             yield stores
         finally:
-            stores.inputs.done(key)
+            stores.inputs.remove_inputs(key)
             with self._changed:
                 self._tasks.pop(key, None)
                 self._changed.notify_all()

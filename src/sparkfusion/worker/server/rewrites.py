@@ -64,5 +64,5 @@ def installed_rewrites() -> list[NamedRewrite]:
     return found
 
 
-def rewritten(plan: bytes, rewrites: Sequence[NamedRewrite], context: RewriteContext) -> bytes:
+def apply_rewrites(plan: bytes, rewrites: Sequence[NamedRewrite], context: RewriteContext) -> bytes:
     return reduce(lambda changed, rewrite: rewrite(changed, context), rewrites, plan)

@@ -32,8 +32,8 @@ from sparkfusion.worker.carry_out import TaskEnds, carry_out
 from sparkfusion.worker.server.fetch import Peers
 from sparkfusion.worker.server.guard import TRUST, Guard, named_refusal
 from sparkfusion.worker.server.held import HeldQuery, QueryStores
-from sparkfusion.worker.server.rewrites import NamedRewrite, RewriteContext, installed_rewrites, rewritten
-from sparkfusion.worker.server.slot import Slot, lending
+from sparkfusion.worker.server.rewrites import NamedRewrite, RewriteContext, apply_rewrites, installed_rewrites
+from sparkfusion.worker.server.slot import Slot, lend_while_waiting
 from sparkfusion.worker.server.task_processes import ChildOrder
 from sparkfusion.worker.server.version import WorkerInfo, WorkerStatus, this_version
 from sparkfusion.worker.server.worker_options import WorkerOptions
@@ -201,7 +201,7 @@ class WorkerService:
                 brought, fetched = self._bring(order, held, stores, cancel)
                 local = replace(
                     brought,
-                    plan=self._rewritten(order),
+                    plan=self._apply_rewrites(order),
                     memory_limit=min(order.memory_limit or self._memory_share(), machine_memory()),
                 )
                 run = self._run_here if self._options.children is None else self._run_in_child
@@ -213,7 +213,7 @@ class WorkerService:
                 raise ExternalError("the worker ended the query while the task ran", where=key) from error
             if isinstance(error, ChannelClosedError) or (accepted and cancel.cancelled):
                 raise QueryCancelledError("the task was cancelled", where=key) from None
-            found = _named(classify(error, key))
+            found = _name_refusal(classify(error, key))
             if found is error:
                 raise
             raise found from error
@@ -246,11 +246,11 @@ class WorkerService:
 
     def _ends(self, ends: TaskEnds, slot: Slot) -> TaskEnds:
         """The task's, which lends its slot while it waits, and whose units are checked."""
-        lent = lending(ends, slot)
+        lent = lend_while_waiting(ends, slot)
         return lent if lent.units is None else replace(lent, units=self.guard.units(lent.units))
 
-    def _rewritten(self, order: TaskOrder) -> bytes:
-        return rewritten(order.plan, self._rewrites, RewriteContext(order.key, dict(order.extensions)))
+    def _apply_rewrites(self, order: TaskOrder) -> bytes:
+        return apply_rewrites(order.plan, self._rewrites, RewriteContext(order.key, dict(order.extensions)))
 
     def _memory_share(self) -> int:
         return self._options.task_memory or fair_share(self._options.slots)
@@ -265,7 +265,7 @@ class WorkerService:
         return held
 
 
-def _named(error: SparkfusionError) -> SparkfusionError:
+def _name_refusal(error: SparkfusionError) -> SparkfusionError:
     refusal = named_refusal(error.message)
     return UserError(refusal, where=error.where, hint=TRUST) if refusal is not None else error
 

@@ -35,7 +35,7 @@ class Slot:
         self._release()
 
     @contextmanager
-    def lent(self) -> Iterator[None]:
+    def lend(self) -> Iterator[None]:
         """Let others have the slot meanwhile."""
         self._release()
         try:
@@ -67,23 +67,23 @@ class Slot:
             self._slots.release()
 
 
-def lending(ends: TaskEnds, slot: Slot) -> TaskEnds:
+def lend_while_waiting(ends: TaskEnds, slot: Slot) -> TaskEnds:
     """The same ends, of a task that lends its slot while it waits for the reader or for units."""
     rows, units, deliver = ends.rows, ends.units, ends.deliver
 
-    def lent_rows(batch: pa.RecordBatch) -> None:
-        with slot.lent():
+    def give_rows(batch: pa.RecordBatch) -> None:
+        with slot.lend():
             rows(batch)
 
-    def lent_delivery(offset: int, frames: Iterator[pa.RecordBatch]) -> None:
+    def deliver_rows(offset: int, frames: Iterator[pa.RecordBatch]) -> None:
         assert deliver is not None
-        with slot.lent():
+        with slot.lend():
             deliver(offset, frames)
 
     return TaskEnds(
-        lent_rows,
+        give_rows,
         _UnhurriedUnits(units, slot) if units is not None else None,
-        lent_delivery if deliver is not None else None,
+        deliver_rows if deliver is not None else None,
     )
 
 
@@ -93,11 +93,11 @@ class _UnhurriedUnits:
         self._slot = slot
 
     def take(self, offset: int) -> bytes | None:
-        with self._slot.lent():
+        with self._slot.lend():
             return self._units.take(offset)
 
-    def failed(self, offset: int) -> None:
-        self._units.failed(offset)
+    def report_failure(self, offset: int) -> None:
+        self._units.report_failure(offset)
 
     def enough(self) -> None:
         self._units.enough()
