@@ -1,4 +1,5 @@
-"""How rows cross a stage border: Arrow IPC frames in files, named in manifests, kept in a store; or a live channel.
+"""How rows get from one stage to the next: Arrow IPC frames in files of a store, listed in manifests; or a live
+channel.
 
-Tasks in `worker` write here; `runner` reads manifests from here and binds them to the next stage's plan.
+Tasks in `worker` write here; `runner` reads the manifests and puts the files into the next stage's plan.
 """

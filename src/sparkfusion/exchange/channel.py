@@ -1,4 +1,4 @@
-"""A bounded channel of frames between running producers and one reader in the same process."""
+"""A bounded channel of frames between running producers and one consumer in the same process."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ _TURN_SECONDS = 0.2
 
 
 class ChannelClosedError(Exception):
-    """The reader has gone: a producer that sees this stops, it did nothing wrong."""
+    """The consumer has gone. A producer that sees this stops; it did nothing wrong."""
 
 
 class Channel:
-    """Frames wait here for the reader, at most `capacity` of them; a producer beyond that waits.
+    """Frames wait here for the consumer, at most `capacity` of them; after that producers wait.
 
-    Any number of producer threads, one reader. `close` (by the reader) wakes and ends all producers. `finish` (by
-    the coordinator) does too, and tells the reader that no more comes; with an error, the reader raises it at once.
+    There may be any number of producer threads, and one consumer. `close`, called by the consumer, wakes and ends all
+    producers. `finish`, called by the coordinator, does so too, and tells the consumer that no more frames come; with
+    an error, the consumer raises it at once.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -41,8 +42,8 @@ class Channel:
     def get(self) -> pa.RecordBatch | None:
         """The next frame; None at the end. Raises `ChannelClosedError` if frames were dropped by a close.
 
-        Waits in short turns: a wait without an end does not notice Ctrl-C where a library's signal handler restarts
-        system calls (polars' does).
+        Waits in short turns: a long wait does not notice Ctrl-C if a library's signal handler restarts system calls, as
+        that of polars does.
         """
         with self._condition:
             while not (self._frames or self._over()):

@@ -1,7 +1,7 @@
-"""Frame files as rows, where there is no shared place: cut into chunks on one side, put together again on the other.
+"""Frame files as rows, for stores without shared files: cut into chunks by the producer, and joined by the consumer.
 
-Every row says where it belongs, so rows may arrive in any order. The last row of an output partition says how much
-there is, so nothing can be missing unnoticed; instead it may carry the error for which there is no output.
+Every row says where it belongs, so rows may arrive in any order. The last row of an output partition says how many
+there are, so a missing row is noticed. Instead, it may hold the error because of which there is no output.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def chunks_of(files: Iterable[FrameFile], origin: Origin, partitions: int) -> It
 
 
 def failure_of(error: bytes, origin: Origin, partitions: int) -> Iterator[tuple[int, bytes]]:
-    """(partition, row) that tells every consumer why there is no output."""
+    """(partition, row) that tell every consumer why there is no output."""
     for partition in range(partitions):
         yield partition, _header(_END, origin, partition, 0, 0, len(error)) + error
 
@@ -87,7 +87,7 @@ class ChunkSpool:
         self._sizes[origin, partition][file] = (got + len(row) - _HEADER.size, size)
 
     def origins(self, exchange: ExchangeId, task: int, attempt: int) -> list[Origin]:
-        """Every host attempt at this producer task of which a row came."""
+        """Every Spark attempt at this producer task of which a row came."""
         found = {origin for origin, _ in self._ends}
         return sorted(o for o in found if (o.exchange, o.task, o.attempt) == (exchange, task, attempt))
 

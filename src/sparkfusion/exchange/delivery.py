@@ -1,6 +1,6 @@
-"""Rows that go to the reader while a task still takes work units: delivered grant by grant, each once.
+"""Rows that go to the consumer while a task still takes work units: delivered once, grant by grant.
 
-A task that is tried again goes on where the reader's rows end, instead of failing because they cannot be taken back.
+Rows that the consumer has cannot be taken back. So a retried task continues after the grants that were delivered.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ Deliver = Callable[[int, Iterator[pa.RecordBatch]], None]
 
 
 class FrameBuffer:
-    """Frames of one grant, in memory while they are small, else in a file of that directory. Used by one thread."""
+    """Frames of one grant, in memory while they are small, otherwise in a file of that directory. Used by one
+    thread."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
@@ -62,7 +63,7 @@ class FrameBuffer:
 
 
 class Delivery:
-    """How far the reader has the rows of each streaming task. Any thread may call anything."""
+    """Which grants of each streaming task the consumer has. Any thread may call any method."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -71,12 +72,13 @@ class Delivery:
         self._guard = threading.Lock()
 
     def first(self, task: int) -> int:
-        """Where an attempt at the task begins: what is before has been delivered."""
+        """The offset at which an attempt at the task begins: everything before it was delivered."""
         with self._guard:
             return self._next[task]
 
     def deliver(self, task: int, offset: int, frames: Iterable[pa.RecordBatch]) -> None:
-        """Give the rows of one grant to the reader, waiting while it is behind; nothing if it has them already."""
+        """Give the rows of one grant to the consumer, waiting while it is slow. Does nothing if the consumer has them
+        already."""
         with self._guard:
             lock = self._locks[task]
         with lock:
@@ -89,7 +91,7 @@ class Delivery:
 
 
 class GrantSink:
-    """Holds the rows of a grant until all of them are there."""
+    """Holds the rows of a grant until they are complete."""
 
     def __init__(self, key: TaskKey, directory: str, deliver: Deliver) -> None:
         self._key = key
@@ -103,7 +105,7 @@ class GrantSink:
         self._buffer.add(batch)
 
     def commit(self, offset: int) -> None:
-        """All rows of the grant at that offset are there."""
+        """Deliver the rows of the grant at that offset, which are complete now."""
         if self._wrote:
             self._deliver(offset, self._buffer.frames())
         self._buffer.clear()

@@ -1,4 +1,4 @@
-"""Writing frames: Arrow IPC files that DataFusion's own scan can read back."""
+"""Write frames: Arrow IPC files that DataFusion's own scan can read."""
 
 from __future__ import annotations
 

@@ -12,10 +12,10 @@ from sparkfusion.ids import QueryId
 
 
 class SharedHome:
-    """One directory below `base`, made now. Removed by `close`, even while a task that was given up still writes.
+    """One directory below `base`, made now. `close` removes it, even while a cancelled task still writes.
 
-    Spark kills the Python worker of a cancelled task only after two seconds. So what tasks write to is renamed
-    before it is removed: whoever still has the old name can create nothing under it.
+    Spark kills the Python worker of a cancelled task only after two seconds. So the directory is renamed before it is
+    removed: a task that still has the old name can create nothing under it.
     """
 
     def __init__(self, query: QueryId, base: Path) -> None:
@@ -31,7 +31,7 @@ class SharedHome:
 
     @staticmethod
     def is_gone(path: Path) -> bool:
-        """Whether the home with this `path` is closed. What a late writer made of it anew is removed."""
+        """Whether the directory with this `path` was closed. If a late task made it again, it is removed."""
         return remove_remains(path.parent)
 
     def close(self) -> None:

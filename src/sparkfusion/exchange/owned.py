@@ -1,4 +1,4 @@
-"""Directories that belong to a process and go away with it, however it ends."""
+"""Directories that belong to a process and are removed with it, however it ends."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ _ABANDONED_SECONDS = 3600.0  # a directory gets its lock in the moment it is mad
 class OwnedDirectory:
     """A new directory below `base`, removed by `close`, at garbage collection, or when the interpreter exits.
 
-    The owner holds a lock on a file inside. If it dies without a word the lock is free, and the next process that
-    makes a directory below the same base removes the leftovers. Safe between processes and containers that share it.
+    The owner holds a lock on a file inside. If the owner is killed, the lock is free, and the next process that makes a
+    directory below the same base removes the old one. This is safe between processes and containers that share the
+    base.
     """
 
     def __init__(self, purpose: str, base: Path) -> None:
@@ -38,7 +39,8 @@ class OwnedDirectory:
 
 
 def remove_remains(path: Path) -> bool:
-    """Remove a directory that lost its owner and came back; whether it had. Nothing but what we make is removed."""
+    """Remove a directory that was created again after its owner had removed it. Returns whether it existed. Removes
+    only files that we make."""
     if not path.name.startswith(PREFIX) or (path / LOCK).exists():
         return False
     shutil.rmtree(path, ignore_errors=True)
@@ -46,7 +48,7 @@ def remove_remains(path: Path) -> bool:
 
 
 def remove_orphans(base: Path) -> None:
-    """Remove directories below `base` whose owner is gone, and what is left of those that somebody began to remove."""
+    """Remove directories below `base` whose owner has ended, and directories that another process began to remove."""
     long_ago = time.time() - _ABANDONED_SECONDS
     for path in base.glob(f"{PREFIX}[0-9]*-*"):
         with suppress(OSError):

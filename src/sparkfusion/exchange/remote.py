@@ -40,15 +40,15 @@ _Made = TypeVar("_Made")
 
 
 class RemoteHome:
-    """The place `<base>/sparkfusion-<query>` of one query. Made and closed by the driver; tasks only know its URL.
+    """The directory `<base>/sparkfusion-<query>` of one query. The driver makes and closes it; tasks only know its URL.
 
-    A small file `owner` says who made it, and that the query is not over. `close` removes it first, then the rest. A
-    task that was given up and still uploads looks for it afterwards and, if it is gone, removes the place again.
+    A small file `owner` says who made it, and that the query is not over. `close` removes this file first, then the
+    rest. A cancelled task that is still uploading looks for it afterwards and, if it is gone, removes what it uploaded.
 
-    What a driver leaves that died: an object store has no locks, and nobody can ask whether a process on another
-    machine is alive. So the first home that a process makes below a base removes homes in which nothing was written
-    for a week, by the store's own clock, and only if their names are ours and everything in them is. A query that
-    writes nothing for a week would lose its frames. A rule of the bucket that expires old objects does as well.
+    A driver that dies leaves its directory. An object store has no locks, and no process can ask whether a process on
+    another machine is alive. So the first home that a process makes below a base removes homes in which nothing was
+    written for a week, by the store's own clock, and only if their names and all their files are ours. A query that
+    writes nothing for a week would lose its frames. A rule of the bucket that expires old objects works as well.
 
     On S3 an empty object `<base>/` may stay: that is how Arrow marks a directory.
     """
@@ -68,7 +68,7 @@ class RemoteHome:
         return f"RemoteHome({shown(self.url)!r})"
 
     def close(self) -> None:
-        """Remove everything. Idempotent. A store that fails meanwhile is logged: the query has its answer already."""
+        """Remove everything. Idempotent. An error of the store is only logged: the query has its answer already."""
         with self._lock:
             if self._closed or os.getpid() != self._process:
                 return
@@ -84,10 +84,10 @@ class RemoteHome:
 
 
 def upload(files: Sequence[FrameFile], url: str, attempt: str) -> tuple[FrameFile, ...]:
-    """Copy an attempt's files below a home's URL; the same files, in their order, with the names they have there.
+    """Copy an attempt's files below a home's URL. Returns the same files, in their order, with their names there.
 
-    Called by tasks. The names hold no secrets. The local files stay. What an attempt that failed or was given up has
-    uploaded is never read, because nobody names it; it goes when the query ends.
+    Called by tasks. The names hold no secrets. The local files stay. Uploads of an attempt that failed or was cancelled
+    are never read, because no manifest names them; they are removed when the query ends.
     """
     if not files:
         return ()
@@ -113,11 +113,11 @@ def upload(files: Sequence[FrameFile], url: str, attempt: str) -> tuple[FrameFil
 def download(
     files: Sequence[SourceFile], url: str, directory: Path, *, stopped: Callable[[], bool] = lambda: False
 ) -> list[SourceFile]:
-    """Copy files that `upload` named to a directory of one's own; the same files, in their order, with local paths.
+    """Copy files that `upload` named to a local directory. Returns the same files, in their order, with local paths.
 
     Args:
-        url: of the home, with whatever is needed to get there.
-        stopped: asked before each file; where it says so, the rest is left and the query is cancelled.
+        url: of the home, with the keys that are needed to read it.
+        stopped: asked before each file; if it returns true, the rest is left and the query is cancelled.
     """
     system, root = open_url(url)
     home = bare(url)
@@ -186,7 +186,7 @@ def _make_directory(system: fs.FileSystem, path: str) -> None:
 
 
 def _in_parallel(work: Callable[[_Item], _Made], items: Iterable[_Item]) -> list[_Made]:
-    """What `work` makes of every item, a few at a time; after the first error no further item is begun."""
+    """The results of `work` for every item, a few at a time. After the first error no further item is started."""
     failed = threading.Event()
 
     def unless_failed(item: _Item) -> _Made:
@@ -218,7 +218,7 @@ _open_homes: weakref.WeakSet[RemoteHome] = weakref.WeakSet()
 
 
 def _remove_leftovers_once(base_url: str, home: RemoteHome) -> None:
-    """Looked for once in the life of a process; an error here is nobody's concern."""
+    """Remove old homes, once in the life of a process. Errors are ignored."""
     if base_url in _swept:
         return
     _swept.add(base_url)
@@ -241,7 +241,7 @@ def _remove_if_old(system: fs.FileSystem, path: str, limit: datetime) -> None:
 
 
 def _end() -> None:
-    """Close what is still open. Registered after Arrow's own hook, which ends its S3 client, so this comes first."""
+    """Close what is still open. Registered after Arrow's own hook, which ends its S3 client, so this runs first."""
     for home in list(_open_homes):
         home.close()
     forget_file_systems()

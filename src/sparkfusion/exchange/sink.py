@@ -1,4 +1,4 @@
-"""Where a task puts its rows: files of the store, or a live channel to the reader."""
+"""Where a task puts its rows: files of a store, or a live channel to the consumer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Sink(Protocol):
     def write(self, partition: int, batch: pa.RecordBatch) -> None: ...
 
     def finish(self) -> Manifest:
-        """Make everything readable and say what there is. Nothing is committed by this: the coordinator does."""
+        """Make everything readable and return the manifest. This commits nothing: the coordinator does."""
         ...
 
     def abort(self) -> None:
@@ -33,7 +33,7 @@ class Sink(Protocol):
 
 
 class ChannelSink:
-    """Hands frames to a reader in this process, waiting while the channel is full."""
+    """Passes frames to a consumer in this process, waiting while the channel is full."""
 
     def __init__(self, key: TaskKey, channel: Channel) -> None:
         self._key = key
@@ -73,7 +73,7 @@ class FileSink:
         return self._partitions[partition]
 
     def write_empty(self, schema: pa.Schema) -> None:
-        """One file without rows, for a reader that takes the schema from the files."""
+        """Write one file without rows, for a consumer that takes the schema from the files."""
         self._writer_of(0).write(pa.RecordBatch.from_pylist([], schema=schema))
 
     def finish(self) -> Manifest:
@@ -88,7 +88,8 @@ class FileSink:
 
 
 class _PartitionWriter:
-    """The files of one output partition: a new one whenever the memory budget or a dictionary asks for it."""
+    """The files of one output partition. A new file is started when the memory budget is used up, or for a new
+    dictionary."""
 
     def __init__(self, key: TaskKey, partition: int, store: FrameStore, options: pa.ipc.IpcWriteOptions) -> None:
         self._key = key
@@ -141,7 +142,7 @@ class _PartitionWriter:
             self._open = None
 
     def _flush_held(self) -> None:
-        """Frames with dictionaries go out many at a time, over one dictionary, each time into a file of their own."""
+        """Write the held frames with one common dictionary, each time to a file of its own."""
         if not self._held:
             return
         try:

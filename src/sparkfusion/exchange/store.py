@@ -1,4 +1,4 @@
-"""Stores: where frame files are. Memory-backed storage while they fit a budget, disk beyond it."""
+"""Stores: where frame files are kept. In memory-backed storage while they fit a budget, then on disk."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class LocalFrameStore(FrameStore):
             home.close()
 
     def homes(self) -> tuple[str, str]:
-        """The directories in memory and on disk, for another process that writes here in the place of this one."""
+        """The directories in memory and on disk, for another process that writes here instead of this one."""
         with self._lock:
             in_memory = str(self._home(in_memory=True)) if self._memory.is_left() else ""
             return in_memory, str(self._home(in_memory=False))
@@ -136,7 +136,7 @@ def _name(key: TaskKey) -> str:
 
 
 class BorrowedStore(FrameStore):
-    """A store whose directories somebody else made and will remove: what a task in another process writes to.
+    """A store whose directories another process makes and removes: what a task in another process writes to.
 
     The budget is this task's share; without a directory in memory everything goes to disk.
     """

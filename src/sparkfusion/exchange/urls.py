@@ -1,4 +1,4 @@
-"""URLs of remote stores: opened through Arrow's file systems, shown without their secrets, errors with their names."""
+"""URLs of remote stores: opened with Arrow's file systems, shown without their secrets, and named in errors."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def plain_path(text: str) -> str:
 
 
 def join(url: str, *names: str) -> str:
-    """The URL of something below another one; what follows the `?` stays behind it.
+    """The URL of something below another one. What follows the `?` stays at the end.
 
     >>> join("s3://bucket/frames/?region=eu-west-1", "a", "b")
     's3://bucket/frames/a/b?region=eu-west-1'
@@ -56,7 +56,7 @@ def join(url: str, *names: str) -> str:
 
 
 def bare(url: str) -> str:
-    """The URL as a name: where something is, without how to get there. Never holds a secret.
+    """The URL as a name, without parameters. It never holds a secret.
 
     >>> bare("s3://key:secret@bucket/frames?region=eu-west-1")
     's3://bucket/frames'
@@ -86,9 +86,9 @@ def shown(url: str) -> str:
 def open_url(url: str) -> tuple[fs.FileSystem, str]:
     """The file system of a URL, one for each store in the life of a process, and the path in it.
 
-    What a URL may say after the `?` is Arrow's business, for S3 for example `region`, `endpoint_override`, `scheme`.
-    Keys are found as the cloud's own tools find them (environment, configuration files, the role of the machine), or
-    stand in the URL: `s3://KEY:SECRET@bucket`, or `access_key`, `secret_key` and `session_token` after the `?`.
+    Arrow defines the parameters after the `?`, for S3 for example `region`, `endpoint_override`, `scheme`. Keys are
+    found as the cloud's own tools find them (environment, configuration files, the role of the machine), or they are in
+    the URL: `s3://KEY:SECRET@bucket`, or `access_key`, `secret_key` and `session_token` after the `?`.
     """
     parts = _split(url)
     with naming(url, "open"):
@@ -109,7 +109,7 @@ def _file_system(scheme: str, netloc: str, query: str) -> tuple[fs.FileSystem, s
 
 
 def _s3_with_keys(bucket: str, parameters: Mapping[str, str]) -> tuple[fs.FileSystem, str]:
-    """Arrow takes keys from a URL only before the `@`, and a session token not at all."""
+    """Arrow accepts keys in a URL only before the `@`, and no session token at all."""
     options = dict(parameters)
     if not {"region", "endpoint_override"} & options.keys():
         options["region"] = fs.resolve_s3_region(bucket)
@@ -120,7 +120,7 @@ def _s3_with_keys(bucket: str, parameters: Mapping[str, str]) -> tuple[fs.FileSy
 
 
 def split_object(url: str) -> tuple[str, str]:
-    """The store of an object, and its name there as it stands: `#`, `?` and `%` may be part of it.
+    """The store of an object, and its name there, unchanged: `#`, `?` and `%` may be part of it.
 
     >>> split_object("s3://bucket/a/b#c?d%20e.parquet")
     ('s3://bucket/', 'a/b#c?d%20e.parquet')
@@ -144,16 +144,16 @@ def file_size(path: str) -> int:
 
 
 def forget_file_systems() -> None:
-    """Close what `open_url` opened; at the end of the process, before Arrow ends its S3 client."""
+    """Close what `open_url` opened, at the end of the process, before Arrow ends its S3 client."""
     _file_system.cache_clear()
 
 
 @contextmanager
 def naming(url: str, doing: str) -> Iterator[None]:
-    """Errors of a file system come out classified, with the URL but without its secrets.
+    """Classify errors of a file system, and add the URL without its secrets.
 
-    Refused access and a bucket that does not exist will be refused again: a user's error. The rest is the network's,
-    or the store's, and may be tried again.
+    Refused access and a missing bucket will fail again: a user's error. Other errors come from the network or the
+    store, and may be retried.
     """
     try:
         yield
@@ -186,7 +186,7 @@ def _without_secrets(text: str, url: str) -> str:
 
 
 def _secrets(url: str) -> set[str]:
-    """Everything that `shown` hides, as it is written and as it is meant."""
+    """Everything that `shown` hides, as it is written and decoded."""
     parts = _split(url)
     pairs = [piece.partition("=") for piece in parts.query.split("&")]
     found = {text for name, _, value in pairs if name not in _SHOWN_PARAMETERS for text in (value, unquote(value))}
@@ -197,7 +197,7 @@ def _secrets(url: str) -> set[str]:
 
 
 def _split(url: str) -> SplitResult:
-    """The parts of a URL. A secret before the `@` may hold a `/` as it stands: half of them do."""
+    """The parts of a URL. A secret before the `@` may hold an unescaped `/`: half of all secrets do."""
     parts = urlsplit(url, allow_fragments=False)
     if parts.scheme == "s3" and ":" in parts.netloc and "@" not in parts.netloc and "@" in parts.path:
         rest, _, after = parts.path.rpartition("@")
@@ -207,5 +207,5 @@ def _split(url: str) -> SplitResult:
 
 
 def _parameters(query: str) -> dict[str, str]:
-    """What follows the `?`. A `+` is a `+`: it is common in secrets."""
+    """The parameters after the `?`. A `+` stays a `+`: it is common in secrets."""
     return dict(parse_qsl(query.replace("+", "%2B")))

@@ -1,4 +1,5 @@
-"""Leaf work that is found while the query runs: providers, the ledger that hands units out, and ready-made feeds.
+"""Work that is found while the query runs: providers, the ledger that records who got which units, and ready-made
+feeds.
 
-The provider runs on the coordinator; tasks pull. `worker` reads units, `runner` brings them to where tasks run.
+The provider runs in the coordinator; tasks ask for units. `worker` reads units, `runner` brings them to the tasks.
 """

@@ -21,7 +21,7 @@ _log = logging.getLogger("sparkfusion")
 
 
 class FeedBook:
-    """The coordinator's end of a query's feeds. Any thread may call anything, `stop` and `close` repeatedly."""
+    """The coordinator's side of a query's feeds. Any thread may call any method, `stop` and `close` repeatedly."""
 
     def __init__(
         self,
@@ -57,17 +57,17 @@ class FeedBook:
         return {feed: dispatcher.stats() for feed, dispatcher in self._dispatchers.items()}
 
     def enough(self, feed: FeedId, task: int) -> None:
-        """The task has all rows that its stage needs, so no feed of that stage has to go on."""
+        """The task has all rows that its stage needs, so no feed of that stage has to continue."""
         for each in next((group for group in self._together if feed in group), (feed,)):
             self._dispatchers[each].stop_others(task if each == feed else None)
 
     def stop(self) -> None:
-        """No more units are wanted; returns at once."""
+        """Ask for no more units; returns at once."""
         for dispatcher in self._dispatchers.values():
             dispatcher.stop()
 
     def close(self) -> None:
-        """Stop, wait a moment for the providers' threads, close every provider once."""
+        """Stop, wait a moment for the providers' threads, and close every provider once."""
         self.stop()
         with self._lock:
             if self._closed:
@@ -84,7 +84,7 @@ class FeedBook:
 
 
 def _close(declared: FeedDeclaration) -> None:
-    """Close a provider. On a thread of its own: it may block, and the query must end."""
+    """Close a provider, on a thread of its own: it may block, and the query must end."""
     close = getattr(declared.source.inner(), "close", None)
     try:
         if close is not None:
@@ -94,11 +94,11 @@ def _close(declared: FeedDeclaration) -> None:
 
 
 class TaskUnits:
-    """One task's units, for whoever serves the task.
+    """The units of one task, for the code that serves the task.
 
     Args:
         host: the machine that the task runs on; units that are near it come first.
-        is_gone: whether nobody waits for units any more; asked from time to time while there are none.
+        is_gone: whether the task no longer waits for units; asked from time to time while there are none.
     """
 
     def __init__(self, book: FeedBook, feed: FeedId, task: int, host: str, is_gone: Callable[[], bool]) -> None:

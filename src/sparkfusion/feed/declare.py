@@ -14,10 +14,10 @@ from sparkfusion.ids import FeedId
 
 @dataclass(frozen=True)
 class FeedDeclaration:
-    """One scan of a fed table in one query: what the coordinator needs to run it, and tasks to read it.
+    """One scan of a feed in one query: what the coordinator needs to run it, and what tasks need to read it.
 
     Attributes:
-        files: whether units are files; otherwise `reader` makes rows of them, on the workers.
+        files: whether units are files; otherwise `reader` turns them into rows, in the tasks.
         partitions: None for a shared feed.
         tasks: how many tasks read it.
     """

@@ -1,4 +1,4 @@
-"""Giving units to tasks: on demand, bounded, fair by weight, and the same again to every attempt."""
+"""Give units to tasks: on demand, with a bound, fairly by weight, and the same units again to every attempt."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class FeedError(UserError):
 
 
 class Answer(Enum):
-    """What a task may hear instead of units."""
+    """What a task may get instead of units."""
 
     WAIT = "nothing yet, ask again"
     END = "there will be no more"
@@ -57,13 +57,13 @@ class FeedStats:
 
 
 class Dispatcher:
-    """One scan of a feed in one query. Any thread may call anything.
+    """One scan of a feed in one query. Any thread may call any method.
 
     Args:
-        ahead: how many units may wait; beyond it the provider has to wait.
+        ahead: how many units may wait; after that the provider has to wait.
         files: whether units have to be files.
-        on_error: called once, from the provider's thread, when the provider fails.
-        on_change: called after something happened that people may want to see.
+        on_error: called once, from the provider's thread, if the provider fails.
+        on_change: called after every change of the feed's statistics.
     """
 
     def __init__(
@@ -101,13 +101,14 @@ class Dispatcher:
     # ---- the coordinator's side
 
     def start(self) -> None:
-        """Look for units, up to the bound, before a task asks. A partition is begun by the task that takes it."""
+        """Look for units, up to the bound, before a task asks. The provider of a partition starts when a task takes the
+        partition."""
         if self._shared:
             with self._changed:
                 self._begin(self._lanes[0])
 
     def wait_for_work(self) -> None:
-        """Return when a task would have something to do: units, the end, or an error."""
+        """Wait until a task would have something to do: units, the end, or an error."""
         if not self._shared:
             return
         with self._changed:
@@ -116,14 +117,14 @@ class Dispatcher:
             )
 
     def stop(self) -> None:
-        """No more units are wanted; returns at once. Tasks that wait for some hear that the query is over."""
+        """Ask for no more units; returns at once. Tasks that wait for units are told that the query is over."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
         self.context.stop()
 
     def join(self, seconds: float) -> None:
-        """After `stop`: wait a moment for the provider's threads. One that blocks is left alone."""
+        """After `stop`: wait a moment for the provider's threads. A thread that blocks is left alone."""
         deadline = time.monotonic() + seconds
         for thread in list(self._threads):
             if thread is not threading.current_thread():
@@ -149,11 +150,11 @@ class Dispatcher:
     # ---- the tasks' side
 
     def take(self, task: int, offset: int, *, host: str = "", patience: float | None = None) -> Grant | Answer:
-        """The grant at that offset of the task's ledger; new units are appended to it if it is not that long.
+        """The grant at that offset of the task's ledger. If the ledger ends there, new units are appended to it.
 
-        Asking for an offset says that everything before it is done. Asking again gives the same: attempts may repeat
-        it, and several attempts at a task may ask at once. Waits up to `patience` seconds, without it until there is
-        an answer. Raises the provider's error, and `QueryCancelledError` when the query is over.
+        Asking for an offset confirms that everything before it is done. Asking again gives the same grant: attempts may
+        repeat it, and several attempts at a task may ask at once. Waits up to `patience` seconds, or without it until
+        there is an answer. Raises the provider's error, and `QueryCancelledError` when the query is over.
         """
         deadline = None if patience is None else time.monotonic() + patience
         try:
@@ -170,14 +171,14 @@ class Dispatcher:
             self._on_change()
 
     def report_failure(self, task: int, offset: int) -> None:
-        """An attempt failed while it worked on the grant at that offset."""
+        """Count the units of the grant at that offset as failed: an attempt failed while it worked on them."""
         with self._changed:
             grant = self._ledger.at(task, offset)
             self._failed += grant.units if grant is not None else 0
 
     def stop_others(self, task: int | None) -> None:
-        """That task (None: one of another feed) gives all the rows that are needed. Others get no more units; it may
-        still, if it is tried again and finds other rows."""
+        """That task (None: one of another feed) has all the rows that are needed. Other tasks get no more units. The
+        task itself may get more, if it is retried and finds other rows."""
         with self._changed:
             self._satisfied = True
             if task is not None:
@@ -220,7 +221,8 @@ class Dispatcher:
         return grant
 
     def _lane_for(self, task: int) -> Lane | None:
-        """The lane that the task reads now: the shared one, else its partition, else the next that nobody has."""
+        """The lane that the task reads now: the shared lane, otherwise its partition, otherwise the next partition that
+        no task has."""
         if self._shared:
             return None if self._lanes[0].exhausted else self._lanes[0]
         lane = self._lane_of.get(task)

@@ -1,4 +1,4 @@
-"""WorkUnitFeed: a provider as plans and tasks know it."""
+"""WorkUnitFeed: a provider as plans and tasks see it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _END = object()
 
 
 class UnitSource(Protocol):
-    """Where a task's units come from: a dispatcher in this process, or a way to one."""
+    """Where a task's units come from: a dispatcher in this process, or a connection to one."""
 
     def take(self, offset: int) -> bytes | None:
-        """The packed units at that place of the task's ledger; None at the end. Waits for them.
+        """The packed units at that offset of the task's ledger; None at the end. Waits for them.
 
-        Asking for an offset says that everything before it is done; asking again gives the same.
+        Asking for an offset confirms that everything before it is done; asking again gives the same units.
         """
         ...
 
@@ -52,7 +52,7 @@ class WorkUnitFeed:
 
     @classmethod
     def remote(cls, id: str, source: UnitSource | None = None, *, trust_python: bool = True) -> WorkUnitFeed:
-        """The feed of that id on a worker; `source` is the task's way to the coordinator."""
+        """The feed with that id on a worker; `source` is the task's connection to the coordinator."""
         made = cls.__new__(cls)
         made.id = id
         made._provider = None
@@ -71,7 +71,7 @@ class WorkUnitFeed:
         return self._is_local
 
     def inner(self) -> WorkUnitFeedProvider:
-        """The provider, where it lives."""
+        """The provider, in the process that has it."""
         if not self.is_local:
             raise UserError(
                 f"the provider of feed {self.id} is not here: it exists only in the coordinator",
@@ -85,7 +85,7 @@ class WorkUnitFeed:
         return self.inner().feed(partition, context)
 
     def batches(self, partition: int | None = None, *, first: int = 0) -> Iterator[tuple[WorkUnit, ...]]:
-        """Units as they come, some at a time; asking for the next says that those before are done.
+        """Units as they come, some at a time. Asking for the next ones confirms that those before are done.
 
         Args:
             first: on a worker, the offset in the task's ledger to begin at.

@@ -1,4 +1,5 @@
-"""Lanes: units that were found and not yet given out. A shared feed has one, a partitioned one for each partition."""
+"""Lanes: units that were found and not yet given to tasks. A shared feed has one lane, a partitioned feed one for each
+partition."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ Offer = Callable[[WorkUnit], bool]
 
 @dataclass(frozen=True)
 class Found:
-    """A unit that waits to be given out."""
+    """A unit that waits to be given to a task."""
 
     encoded: str
     weight: float
@@ -55,7 +56,7 @@ class Lane:
     def cut(self, share: float, most: int, host: str) -> list[Found]:
         """Take units for one task off the lane: at least one, about `share` of weight, at most `most`.
 
-        Units that wish for this host go first, then those that wish for none; a wish never keeps a unit waiting.
+        Units that prefer this host go first, then those without a preference. A preference never keeps a unit waiting.
         """
         if any(found.hosts for found in self.waiting):
             rank = {id(f): 0 if host in f.hosts else 2 if f.hosts else 1 for f in self.waiting}
@@ -74,9 +75,9 @@ class Lane:
 
 
 def pull(units: Any, offer: Offer, on_stop: Callable[[Callable[[], object]], None]) -> None:
-    """Pass a provider's units on until they end or no more are wanted; its generator is closed in every case.
+    """Pass a provider's units on until they end or no more are needed. Its generator is always closed.
 
-    An asynchronous one is also interrupted while it waits; a synchronous one has to look at its context.
+    An asynchronous generator is also interrupted while it waits; a synchronous one has to check its context.
     """
     if isinstance(units, AsyncIterable) or inspect.isawaitable(units):
         asyncio.run(_pull_until_stopped(units, offer, on_stop))
@@ -126,7 +127,7 @@ async def _pull_async(units: Any, offer: Offer) -> None:
 
 
 def start_thread(work: Callable[[], None], name: str) -> threading.Thread:
-    """A thread that cannot keep the process alive: a provider may block for ever."""
+    """A thread that cannot keep the process alive, because a provider may block for ever."""
     thread = threading.Thread(target=work, name=name, daemon=True)
     thread.start()
     return thread

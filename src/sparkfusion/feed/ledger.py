@@ -10,7 +10,7 @@ from sparkfusion.feed.unit_codec import pack
 
 @dataclass(frozen=True)
 class Grant:
-    """Units that a task was given at once, packed."""
+    """Packed units that a task was given at once."""
 
     data: bytes
     units: int
@@ -23,7 +23,7 @@ class Grant:
 
 @dataclass
 class _Page:
-    """What one task was given. A sealed page gets no more."""
+    """What one task was given. A sealed page is not extended."""
 
     grants: list[Grant] = field(default_factory=list)
     sealed: bool = False
@@ -46,7 +46,7 @@ class Ledger:
         self.done = 0
 
     def at(self, task: int, offset: int) -> Grant | None:
-        """The grant at that place of the task's page; None if the page is not that long."""
+        """The grant at that offset of the task's page; None if the page is not that long."""
         grants = self._page(task).grants
         return grants[offset] if offset < len(grants) else None
 
@@ -58,7 +58,7 @@ class Ledger:
         self.given += grant.units
 
     def acknowledge(self, task: int, offset: int) -> None:
-        """The task has done everything before that offset."""
+        """Note that the task has done everything before that offset."""
         page = self._page(task)
         upto = min(offset, len(page.grants))
         while page.acknowledged < upto:

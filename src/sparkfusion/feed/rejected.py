@@ -1,4 +1,4 @@
-"""Lines that a reader left out because it cannot read them: how many, and the first of them."""
+"""Lines that a reader skipped because it cannot read them: how many, and the first of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_SHOWN = 5
 
 @dataclass(frozen=True, order=True)
 class RejectedLine:
-    """One line that was left out. `line` counts from 1; `text` is shortened."""
+    """One skipped line. `line` counts from 1; `text` is shortened."""
 
     file: str
     line: int
@@ -24,7 +24,7 @@ class RejectedLine:
 
 @dataclass(frozen=True)
 class Rejected:
-    """The lines of one table that were left out.
+    """The skipped lines of one table.
 
     Attributes:
         first: a few of them, the first by file and line.
@@ -36,7 +36,7 @@ class Rejected:
 
 
 class Rejects:
-    """Collects what one attempt at a task leaves out. One thread."""
+    """Collects the lines that one attempt at a task skips. Used by one thread."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -51,7 +51,7 @@ class Rejects:
 
 
 def add_up(parts: Iterable[Rejected]) -> list[Rejected]:
-    """What tasks left out, put together by table."""
+    """The skipped lines of several tasks, combined by table."""
     tables: dict[str, list[Rejected]] = {}
     for part in parts:
         tables.setdefault(part.table, []).append(part)

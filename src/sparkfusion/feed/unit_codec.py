@@ -1,4 +1,4 @@
-"""How work units travel: as plain data where they can, pickled where they must. Decoding believes nothing."""
+"""Encode work units: as plain data if possible, otherwise pickled. Decoding checks every value."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def encode_unit(unit: WorkUnit) -> str:
 
 
 def pack(encoded: Iterable[str]) -> bytes:
-    """Encoded units as compact bytes: a ledger keeps a million of them. Large payloads stay as they are."""
+    """Encoded units as compact bytes: a ledger keeps a million of them. Large payloads are not compressed."""
     text = f"[{','.join(encoded)}]".encode()
     return zlib.compress(text, 1) if len(text) <= _COMPRESSED_BYTES else text
 
 
 def unpack(data: bytes, *, trust_python: bool) -> tuple[WorkUnit, ...]:
-    """The units again. Payloads that had to be pickled are refused unless Python objects are trusted."""
+    """The units again. Pickled payloads are refused unless Python objects are trusted."""
     try:
         found = json.loads(zlib.decompress(data) if is_compressed(data) else data)
     except (zlib.error, ValueError, RecursionError):
@@ -67,19 +67,19 @@ def _plain(unit: WorkUnit) -> dict[str, Any]:
 
 
 def _absolute(path: str) -> str:
-    """A path means what it means here, also on a worker that is elsewhere. URLs stay as they are."""
+    """An absolute path, so that it means the same on a worker in another directory. URLs stay as they are."""
     return path if "://" in path else str(Path(path).absolute())
 
 
 def _plain_value(value: Any) -> Any:
-    """Of a partition column: text, which the column's type is made of, or bytes."""
+    """A value of a partition column: text, which is cast to the column's type, or bytes."""
     if isinstance(value, bytes):
         return {"b": base64.b64encode(value).decode()}
     return None if value is None else str(value)
 
 
 def _unit(data: Mapping[str, Any], *, trust_python: bool) -> WorkUnit:
-    """Each shape has keys of its own, so no unit can be two things at once."""
+    """Each kind of unit has keys of its own, so no data can mean two kinds."""
     if "f" in data:
         _check_keys(data, _FILE_KEYS)
         values = data.get("v", {})

@@ -1,7 +1,7 @@
-"""Filters of a plan that Spark can evaluate too, before it hands over rows.
+"""Filters of a plan that Spark can evaluate too, before it sends rows.
 
-The plan keeps its own filter, so that the other engine may let rows through that the filter drops. It must never drop
-one that the filter keeps. What it cannot be asked is left out: that lets more rows through.
+The plan keeps its own filter, so Spark may let rows through that the filter drops. It must never drop a row that the
+filter keeps. Conditions that Spark cannot evaluate in the same way are left out, which lets more rows through.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Kind = Literal["boolean", "integer", "float", "text", "binary", "date", "decimal
 
 @dataclass(frozen=True)
 class Constant:
-    """A value that is not NULL, of the column's own type. Dates are days, instants and wall clocks microseconds, since
-    1970."""
+    """A value that is not NULL, of the column's own type. Dates are days since 1970; instants and local times are
+    microseconds since 1970."""
 
     kind: Kind
     value: bool | int | float | str | bytes | Decimal
@@ -33,7 +33,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Attribute:
-    """A column of the table, by its place."""
+    """A column of the table, by its position."""
 
     name: str
     index: int
@@ -60,7 +60,7 @@ class IsIn:
 
 @dataclass(frozen=True)
 class IsLike:
-    """`pattern` has no escapes: engines differ in what they take for one."""
+    """`pattern` has no escapes: engines differ in what counts as one."""
 
     column: Attribute
     pattern: str
@@ -129,8 +129,8 @@ _PLAIN: dict[str, Kind] = {
 
 @dataclass(frozen=True)
 class Reading:
-    """What can be asked of another engine. `exact`: it keeps the same rows as the filter, as far as the two agree on
-    comparisons of one value; floats never are."""
+    """What another engine can evaluate. `exact`: it keeps the same rows as the filter, if the two agree on comparisons
+    of single values. Floats are never exact."""
 
     condition: Condition | None
     exact: bool
@@ -140,10 +140,10 @@ _NOTHING = Reading(None, exact=False)
 
 
 def read_condition(expr: bytes, columns: Sequence[Attribute | None]) -> Reading:
-    """Read an encoded expression as far as it can be asked.
+    """Decode an encoded expression as far as another engine can evaluate it.
 
     Args:
-        columns: what the expression's columns are in the table; None for those that are computed.
+        columns: what the expression's columns are in the table; None for computed columns.
     """
     try:
         return _ConditionDecoder(columns).read(pb.Condition.FromString(expr))
@@ -231,7 +231,7 @@ def _operands(binary: pb.Binary) -> list[pb.Condition]:
 
 
 def _constant(expr: pb.Condition) -> Constant | None:
-    """The literal's value; None for a NULL, and for a type that is not known to compare alike."""
+    """The literal's value; None for a NULL, and for a type that both engines may compare differently."""
     if expr.WhichOneof("kind") != "literal":
         return None
     name = expr.literal.WhichOneof("kind")

@@ -133,9 +133,10 @@ class _Cutter:
         node.CopyFrom(_source(exchange, tasks, described))
 
     def _forward(self, child: PlanNode, above: PlanNode) -> None:
-        """Make what reads a feed a stage of its own, under an operator that cannot work unit by unit.
+        """Make the part that reads a feed a stage of its own, under an operator that cannot work unit by unit.
 
-        Of what a sort with a limit needs, each task's units give their own first rows already; of a limit, so many.
+        If that operator is a sort with a limit, or a limit, each task already applies the limit to the rows of its own
+        units.
         """
         if kind(above) == "global_limit" and above.global_limit.fetch >= 0:
             child.CopyFrom(local_limit(child, above.global_limit.skip + above.global_limit.fetch))
@@ -149,8 +150,8 @@ class _Cutter:
         child.CopyFrom(_source(exchange, tasks, described))
 
     def _broadcast_left(self, node: PlanNode) -> None:
-        """In a stage of several tasks, or of a feed's units, the left side is computed once and read by all, unless
-        repeating it is cheap."""
+        """In a stage of several tasks, or of a feed's units, compute the left side once for all tasks, unless repeating
+        it is cheap."""
         left, right = body(node).left, body(node).right
         runs_often = partition_count(right) > 1 or feeds_read(right)
         if feeds_read(left) or (runs_often and not may_repeat(left)):
@@ -183,7 +184,8 @@ class _Cutter:
         return number
 
     def _is_mergeable(self, plan: PlanNode) -> bool:
-        """Whether a task may run several partitions: each leaf is a shuffle, or read by every task; not unions."""
+        """Whether a task may run several partitions: each leaf is a shuffle, or is read by every task. Not for
+        unions."""
         below = plan.repartition.input if kind(plan) == "repartition" else plan
         if partition_count(below) == 1:
             return False

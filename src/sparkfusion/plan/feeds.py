@@ -1,9 +1,9 @@
-"""Fed tables in plans: scans whose files are found while the query runs.
+"""Feeds in plans: scans whose files are found while the query runs.
 
 DataFusion plans such a table as a listing of two Arrow files that do not exist: two, so that it plans for several
-partitions; Arrow, because it has no statistics of Arrow files and so takes the table for a large one
-(docs/traps.md#statistics-of-placeholders). Here each of these scans becomes one of the feed's own format, with a group
-for each task, whose placeholder path names the feed.
+partitions; Arrow, because it has no statistics of Arrow files and so assumes a large table
+(docs/traps.md#statistics-of-placeholders). Here each of these scans becomes a scan of the feed's own format, with a
+group for each task, whose placeholder path names the feed.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _ANY_SIZE = 1 << 60
 
 @dataclass(frozen=True)
 class FedTable:
-    """How plans scan a fed table.
+    """How plans scan a feed.
 
     Attributes:
-        template: an encoded scan of the feed's format, with DataFusion's own idea of its options.
-        partition_columns: the last columns of the table, whose values come with the units instead of from the files.
-        tasks: how many tasks shall read it, if somebody said so. `partitions`: more tasks have nothing to read.
-        bytes: about how large it is, if somebody knows.
+        template: an encoded scan of the feed's format, with the options as DataFusion encodes them.
+        partition_columns: the last columns of the table, whose values come with the units and not from the files.
+        tasks: how many tasks should read it, if it is set. `partitions`: more tasks would have nothing to read.
+        bytes: about how large it is, if it is known.
     """
 
     name: str
@@ -48,7 +48,7 @@ class FedTable:
 
 @dataclass(frozen=True)
 class FeedScan:
-    """One scan of a fed table in a query, read by so many tasks."""
+    """One scan of a feed in a query, read by this many tasks."""
 
     feed: FeedId
     table: int
@@ -72,7 +72,7 @@ def mark_feeds(
     """Turn scans of files below `home`, named `<table>/…`, into scans of feeds, in place.
 
     Args:
-        tasks_for: how many tasks so many bytes are worth.
+        tasks_for: the number of tasks for a number of bytes.
     """
     prefix = object_path(home).rstrip("/") + "/"
     found: list[FeedScan] = []
@@ -117,10 +117,11 @@ def _become_fed(node: PlanNode, fed: FedTable, scan: FeedScan) -> None:
 
 
 def _offer_predicates(root: PlanNode) -> None:
-    """A filter that stands right above a Parquet scan also lets the scan skip row groups and pages; it stays in place.
+    """Also give a filter right above a Parquet scan to the scan, which can then skip row groups and pages. The filter
+    stays in place.
 
-    Its columns are those of the scan's output. A scan's predicate is read that way too, if `projection` says
-    which columns it gives. Scans that compute columns are left alone.
+    Its columns are those of the scan's output. A scan's predicate is read that way too, if `projection` says which
+    columns it returns. Scans that compute columns are left unchanged.
     """
     for node in walk(root):
         if kind(node) != "filter" or kind(node.filter.input) != "parquet_scan" or feed_of(node.filter.input) is None:

@@ -42,8 +42,8 @@ class _Catalogue(NamedTuple):
 def spark_functions(frame: datafusion.DataFrame) -> tuple[str, ...]:
     """The Spark functions that a query calls, by their names in its encoded plan.
 
-    Raises `NotDistributableError` if a function would be another one in a task, or none. Only DataFusion's own
-    description of a plan tells functions of the same name apart (0.6 ms for a query of TPC-H).
+    Raises `NotDistributableError` if a task would call another function of that name, or find none. Only DataFusion's
+    own description of a plan distinguishes functions of the same name (0.6 ms for a query of TPC-H).
     """
     text = repr(frame.logical_plan())
     if _SUBQUERY in text:

@@ -33,7 +33,7 @@ Partitions = tuple[int, ...]
 
 @dataclass(frozen=True)
 class IsolatedPlan:
-    """A task's encoded plan, what its placeholders stand for: groups of exchanges, and the feed that it reads."""
+    """A task's encoded plan, the groups of exchanges that its placeholders stand for, and the feed that it reads."""
 
     plan: bytes
     groups: tuple[tuple[ExchangeId, int], ...]

@@ -1,9 +1,9 @@
 """The types of map columns as DataFusion has them.
 
 A map names its entries, its keys and its values: `key_value` in Parquet files, `entries` in Arrow's own libraries. Two
-maps that differ only in these names are different types to DataFusion, and pyarrow, which writes the frames, forgets
-them. So a plan is asked for them in words (`arrow_typeof`), DataFusion reads its words back (`arrow_cast`) and encodes
-them, and a scan of the frames casts its map columns to these types.
+maps that differ only in these names are different types to DataFusion, and pyarrow, which writes the frames, drops the
+names. So we ask DataFusion for the types of a plan as text (`arrow_typeof`), let it parse and encode that text
+(`arrow_cast`), and cast the map columns of a scan of frames to these types.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from sparkfusion.plan.wire.build import projection
 
 
 def restore_map_types(context: SessionContext, one_row: PlanNode, schema: pa.Schema) -> bytes:
-    """What a scan of frames has to compute, so that its columns have the types of the plan that wrote them. Empty if
-    there are no maps.
+    """The expressions of a scan of frames that restore the column types of the plan that wrote them. Empty if there are
+    no maps.
 
     Args:
         one_row: a plan with these columns that gives a row.

@@ -24,8 +24,8 @@ def scan_bytes(root: PlanNode) -> int:
 def in_memory_weight(held: int) -> int:
     """How many bytes of files these bytes of rows in memory count for.
 
-    They need no reading, unpacking or decoding where they are, and have to be written out for tasks: a GROUP BY over
-    190 MB takes 0.05 s there, 0.3 s and more in tasks.
+    Rows in memory need no reading, decompressing or decoding here, but have to be written to files for tasks: a GROUP
+    BY over 190 MB takes 0.05 s here, and 0.3 s or more in tasks.
 
     >>> in_memory_weight(80), in_memory_weight(1), in_memory_weight(0)
     (10, 1, 0)
@@ -45,7 +45,7 @@ def _file_bytes(file: pb.PartitionedFile) -> int:
 
 
 def choose_partitions(scanned: int, bytes_per_partition: int, upper_bound: int) -> int:
-    """Partitions for so many scanned bytes.
+    """The number of partitions for a number of scanned bytes.
 
     >>> choose_partitions(40, 16, 8), choose_partitions(10**9, 16, 8), choose_partitions(0, 16, 8)
     (3, 8, 1)

@@ -88,8 +88,8 @@ def placeholder_of(path: str) -> tuple[ExchangeId, int] | None:
 
 
 def columns_read(conf: pb.FileScanConf) -> tuple[str, ...]:
-    """The columns that a scan's projection looks at. Expressions stay encoded, so an encoded column is looked for in
-    them; one too many would cost time, nothing else."""
+    """The columns that a scan's projection uses. Expressions stay encoded, so encoded columns are searched for in their
+    bytes. A column found by mistake only costs time."""
     names = [column.name for column in pb.Schema.FromString(conf.schema).columns]
     if not conf.HasField("projection_exprs"):
         return tuple(names[index] for index in conf.projection) or tuple(names)

@@ -33,11 +33,11 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of the plan between exchanges, in DataFusion's encoding, with exchange sources as its cut leaves.
+    """A part of the plan between exchanges, in DataFusion's encoding, with exchange sources as leaves.
 
-    `mergeable` says that a task may read several shuffle partitions at once: every partitioned leaf of the stage is a
-    shuffle. `deterministic` says that a second attempt gives the same rows, so a lost output may be recomputed
-    without touching what was read before.
+    `mergeable`: a task may read several shuffle partitions at once, because every partitioned leaf of the stage is a
+    shuffle. `deterministic`: a second attempt gives the same rows, so lost output may be recomputed without recomputing
+    what was read before.
     """
 
     id: StageId
@@ -52,10 +52,10 @@ class Stage:
 
 @dataclass(frozen=True)
 class Head:
-    """The top of the plan, run in the caller's process.
+    """The top of the plan, run in the coordinator.
 
-    Without a plan the head only passes on the frames of its one gather, from row `skip` on and at most `fetch` rows:
-    it streams while the producers still run.
+    Without a plan the head only passes on the frames of its one gather, from row `skip` on and at most `fetch` rows.
+    Then it returns rows while the producers still run.
     """
 
     inputs: tuple[ExchangeId, ...]
@@ -71,7 +71,7 @@ class Head:
 
 @dataclass(frozen=True)
 class StageGraph:
-    """Stages in an order in which every producer comes before its consumers, and the head above them.
+    """Stages, every producer before its consumers, and the head above them.
 
     `spark_functions` are the names that mean Spark's functions in these plans, and not DataFusion's.
     """

@@ -1,7 +1,7 @@
 """Scalar subqueries, read from the text of a logical plan: the Python API does not show the plans inside expressions.
 
-For distribution they are planned as joins (docs/traps.md#scalar-subqueries). A join does not notice a subquery of
-several rows, which is an error. So only those that cannot have more than one row may pass.
+For distribution they are planned as joins (docs/traps.md#scalar-subqueries). A subquery with several rows is an error,
+but a join does not notice it. So only subqueries that cannot have more than one row may pass.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _ONE_ROW = re.compile(r"Aggregate: groupBy=\[\[\]\]|Limit: skip=\d+, fetch=[01]$
 
 
 def has_unproven_scalar_subquery(lines: Sequence[str]) -> bool:
-    """Whether the plan has a scalar subquery that is not seen to give at most one row."""
+    """Whether the plan has a scalar subquery that may give more than one row."""
     for number, line in enumerate(lines):
         scalar = [mark[1] is None for mark in _MARK.finditer(line)]
         if not any(scalar):

@@ -1,7 +1,7 @@
 """Spark DataFrames in plans: scans of placeholder files, which are replaced by real files in the tasks.
 
-DataFusion plans such a table as a listing of Arrow files, one for each part; the runner decides what a part is. Their
-paths are placeholders in a plan that travels, like those of exchange sources.
+DataFusion plans such a table as a listing of Arrow files, one for each part; the runner decides what a part is. In an
+encoded plan their paths are placeholders, like those of exchange sources.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class TablePart:
 
 @dataclass(frozen=True)
 class TableHint:
-    """What plans say of a table: its name, about how large it is, and in how many parts it comes."""
+    """What plans know about a table: its name, about how large it is, and its number of parts."""
 
     name: str
     bytes: int
@@ -38,7 +38,8 @@ class TableHint:
 
 
 def mark_tables(root: PlanNode, home: str, hints: Mapping[TableId, TableHint]) -> bool:
-    """Turn scans of files below `home`, named `<table>/<part>`, into placeholders, in place. Whether there were any."""
+    """Turn scans of files below `home`, named `<table>/<part>`, into placeholders, in place. Returns whether there were
+    any."""
     prefix = object_path(home).rstrip("/") + "/"
     found = False
     for node in walk(root):
@@ -57,7 +58,7 @@ def mark_tables(root: PlanNode, home: str, hints: Mapping[TableId, TableHint]) -
 
 
 def parts_of(node: PlanNode) -> list[TablePart]:
-    """The parts that a node scans: none for anything but a scan of such a table."""
+    """The parts that a node scans; empty if it does not scan such a table."""
     return [_parse(file.path) for file in _files(node) if file.path.startswith(_PREFIX)]
 
 

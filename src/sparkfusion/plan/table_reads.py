@@ -17,12 +17,12 @@ _ROW_BY_ROW = frozenset({"projection", "cooperative", "coalesce_batches"})
 
 @dataclass(frozen=True)
 class TableRead:
-    """What a plan reads of a table, all its scans together.
+    """What a plan reads of a table, in all its scans together.
 
     Attributes:
-        columns: those that it may look at; the others need no values.
+        columns: the columns that it may use; the others need no values.
         condition: rows for which it is not true may be left out: the plan would drop them.
-        limit: of any rows for which it is true, so many are enough for each of the plan's partitions.
+        limit: this many rows for which the condition is true are enough for each of the plan's partitions.
     """
 
     table: TableId
@@ -74,7 +74,7 @@ def _combine(scans: Sequence[_TableScan]) -> TableRead:
 
 
 def _scans(node: PlanNode, limit: int | None, filter: bytes = b"") -> Iterator[_TableScan]:
-    """The scans below a node of which each partition has to give `limit` rows, those that the filter keeps."""
+    """The scans below a node. Each partition has to return `limit` of the rows that the filter keeps."""
     name = kind(node)
     if name == "local_limit":
         yield from _scans(node.local_limit.input, _least(limit, node.local_limit.fetch))

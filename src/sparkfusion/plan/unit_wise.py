@@ -1,8 +1,8 @@
 """Which operators may run over a few work units at a time (docs/adr/0009-feeds-are-functions-of-units.md).
 
-Running such an operator over parts of its input and putting the results together gives what running it over all of it
-gives, as far as what comes above it can tell: rows that pass one by one, partial aggregates that are merged later, at
-least the rows that a limit above needs.
+Such an operator may run over parts of its input. The combined results must be as good as those of one run over all of
+it, for the operators above: rows that pass one by one, partial aggregates that are merged later, at least the rows that
+a limit above needs.
 """
 
 from __future__ import annotations

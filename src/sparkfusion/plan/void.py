@@ -7,7 +7,7 @@ from sparkfusion.plan.wire.build import local_limit, union
 
 
 def void(node: PlanNode) -> PlanNode:
-    """A copy of the plan in which nothing gives a row, not even an aggregate without groups."""
+    """A copy of the plan in which no node returns a row, not even an aggregate without groups."""
     return rewrite(copy_of(node), _without_rows)
 
 

@@ -1,4 +1,4 @@
-"""The contract between a session and whoever runs its queries."""
+"""The contract between a session and the runner of its queries."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class QueryJob:
 
     Attributes:
         options: every `datafusion.*` option that planned it.
-        emit: told of everything that happens, from the runner's threads.
-        prepare: called with each task's context in this process, for what cannot travel as data.
-        recipe: gives the same for tasks in other processes, picklable; raises where that cannot be.
-        writes: tasks whose rows would go to the reader write them to files instead.
-        feeds: the fed tables that it scans.
-        keeps: what owns tables and files that it reads; they may go when it has ended.
+        emit: receives every event of the query, from the runner's threads.
+        prepare: called with each task's context in this process, to add what is not sent with the task.
+        recipe: returns the same for tasks in other processes, as a picklable function. Raises if that is not possible.
+        writes: tasks whose rows would go to the consumer write them to files instead.
+        feeds: the feeds that it scans.
+        keeps: objects that own tables and files that it reads; they may be released when it has ended.
     """
 
     query: QueryId
@@ -57,7 +57,7 @@ class HostTable:
 
 
 class RunningJob(Protocol):
-    """A query under way. `next_frame` is called by one thread; `close` and `cancel` by any, any number of times."""
+    """A running query. One thread calls `next_frame`. Any thread may call `close` and `cancel`, any number of times."""
 
     def next_frame(self) -> pa.RecordBatch | None:
         """The next frame of the head's output; None at the end. Raises the query's error."""
@@ -68,7 +68,7 @@ class RunningJob(Protocol):
         ...
 
     def close(self) -> None:
-        """Stop what still runs, wait for it, remove everything the query made."""
+        """Stop running tasks, wait for them, and remove everything that the query made."""
         ...
 
     def reports(self) -> list[TaskReport]:
@@ -101,14 +101,15 @@ class SparkFrames(Protocol):
 
 
 class Runner(Protocol):
-    """Hosts tasks. Planning never learns which runner is used, and no runner learns what a plan means."""
+    """Runs the tasks of queries. Planning does not know which runner is used, and a runner does not know what a plan
+    means."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def slots(self) -> int | None:
-        """How many tasks run at once, where that is not this machine's number of cores."""
+        """How many tasks run at once, if that is not this machine's number of cores."""
         ...
 
     def start(self, job: QueryJob) -> RunningJob: ...
@@ -119,15 +120,16 @@ class Runner(Protocol):
         ...
 
     def reaches(self, directory: Path) -> bool:
-        """Whether tasks can write to this directory of the caller's, so that the caller sees it."""
+        """Whether tasks can write to this directory of the caller, so that the caller sees the files."""
         ...
 
     def shares_files(self, settings: Settings) -> bool:
-        """Whether tasks can read what this process writes to its temporary or chosen directory."""
+        """Whether tasks can read files that this process writes to its temporary directory, or to the directory it was
+        given."""
         ...
 
     def describe(self, settings: Settings) -> str:
-        """Where tasks run and where their frames are, in a few words; empty where there is nothing to say."""
+        """Where tasks run and where their frames are kept, in a few words; empty if there is nothing to say."""
         ...
 
     def close(self) -> None: ...

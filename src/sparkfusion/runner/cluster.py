@@ -1,4 +1,4 @@
-"""The runner that hosts tasks on workers, whatever the transport to them."""
+"""The runner that runs tasks on workers, over any transport."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _log = logging.getLogger("sparkfusion")
 
 
 class ClusterRunner:
-    """Runs queries on workers. Who they are is asked again for each query; connections are kept between queries."""
+    """Runs queries on workers. The list of workers is asked for again for each query; connections are kept between
+    queries."""
 
     name = "cluster"
     spark = None
@@ -46,7 +47,7 @@ class ClusterRunner:
 
     @property
     def slots(self) -> int:
-        """Of the workers that were there when this was last asked of them."""
+        """The slots of the workers that answered when they were last asked."""
         return sum(info.slots for _, info in self._known)
 
     def start(self, job: QueryJob) -> RunningJob:
@@ -57,7 +58,8 @@ class ClusterRunner:
         return begin_or_cancel(running)
 
     def reaches(self, directory: Path) -> bool:
-        """Asked once for a directory: every worker has to see a file that is put there, and to write beside it."""
+        """Checked once for each directory: every worker must see a file that is written there, and must be able to
+        write beside it."""
         if directory not in self._reached:
             existing = next(path for path in (directory, *directory.parents) if path.is_dir())
             if len(self._reached) >= _MOST_DIRECTORIES:
@@ -86,7 +88,7 @@ class ClusterRunner:
     # ---- members
 
     def _usable(self) -> list[Member]:
-        """Ask every worker who it is. Those that do not answer, or are of another version, are left out."""
+        """Ask every worker for its version. Workers that do not answer, or that have another version, are left out."""
         addresses = self._cluster.addresses()
         answers = at_once(self._ask, addresses)
         found = [answer for answer in answers if isinstance(answer, Member)]
@@ -127,7 +129,7 @@ class ClusterRunner:
 
 
 def _seats(members: Sequence[Member]) -> list[tuple[WorkerChannel, WorkerInfo]]:
-    """Who the workers are, without what belongs to the query that asked."""
+    """The workers without the state of the query that asked for them."""
     return [(member.channel, member.info) for member in members]
 
 

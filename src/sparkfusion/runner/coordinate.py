@@ -47,7 +47,8 @@ from sparkfusion.worker.task import TaskInput, TaskOrder, TaskReport
 class TaskLauncher(Protocol):
     """Starts tasks where they run: the only part that differs between runners. Called by the coordinator's thread only.
 
-    For each started task the launcher calls the coordinator's `succeeded` or `failed` once, from any thread.
+    For each started task the launcher calls `report_success` or `report_failure` of the coordinator once, from any
+    thread.
     """
 
     def start(self, orders: Sequence[TaskOrder]) -> None:

@@ -33,9 +33,8 @@ PATIENCE_SECONDS = 10.0
 class CoordinatedJob(ABC):
     """One running query: it launches tasks for its coordinator, and gives rows to its consumer.
 
-    A runner says how tasks of a stage are started, how the files of an attempt are removed, and what to release at the
-    end.
-    Tasks that run in this process (the head's, on every runner) run on the pool here.
+    A runner defines how tasks of a stage are started, how the files of an attempt are removed, and what to release at
+    the end. Tasks that run in this process (the head on every runner) run on the pool here.
     """
 
     def __init__(self, job: QueryJob, slots: int) -> None:
@@ -50,7 +49,7 @@ class CoordinatedJob(ABC):
         self._thread: threading.Thread | None = None
 
     def begin(self) -> None:
-        """Start the query. Called once, when the runner's part is ready."""
+        """Start the query. Called once, when the runner is ready."""
         self._feeds.book.start()
         open_work.add(self)
         self._thread = start_coordinator_thread(self._coordinator, self, f"sparkfusion-{self._job.query}-coordinator")
@@ -116,7 +115,7 @@ class CoordinatedJob(ABC):
             self._channel.finish(error)
 
     def wait_for_tasks(self) -> None:
-        """Until those that were asked to have ended, or for as long as anybody would wait."""
+        """Wait until the tasks have ended that were asked to, at most `PATIENCE_SECONDS`."""
         self._pool.close(PATIENCE_SECONDS)
 
     # ---- tasks in this process
@@ -128,7 +127,7 @@ class CoordinatedJob(ABC):
         )
 
     def _token(self, key: TaskKey) -> CancelToken:
-        """What cancels the task while it runs."""
+        """The token that cancels the task."""
         token = CancelToken()
         with self._lock:
             self._tokens[key] = token
@@ -151,7 +150,7 @@ class CoordinatedJob(ABC):
         return order
 
     def surroundings(self, order: TaskOrder) -> Surroundings:
-        """Of a task that runs here."""
+        """The memory limit and spill directory of a task that runs here."""
         job = self._job
         memory = task_memory(job, alone=order.key.stage == HEAD)
         return Surroundings(memory, spill_directory(job.settings, job.options), prepare=job.prepare)

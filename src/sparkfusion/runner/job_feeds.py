@@ -21,7 +21,7 @@ _TOLD_EVERY_SECONDS = 0.2
 
 
 class JobFeeds:
-    """The feeds of one query under way."""
+    """The feeds of one running query."""
 
     def __init__(self, job: QueryJob, on_error: Callable[[SparkfusionError], None]) -> None:
         self._job = job

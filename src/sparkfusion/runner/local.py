@@ -1,4 +1,4 @@
-"""The local runner: a worker in this process for each query. Its threads run tasks, each from its own decoded plan."""
+"""The local runner: each query has a worker in this process. Its threads run tasks, each from its own decoded plan."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from sparkfusion.worker.user_functions import OwnFunctions
 
 
 class LocalRunner:
-    """Runs queries in this process. Any number at the same time, each with its own worker and coordinator."""
+    """Runs queries in this process. Any number can run at the same time, each with its own worker and coordinator."""
 
     name = "local"
     spark = None

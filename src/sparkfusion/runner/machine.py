@@ -46,8 +46,8 @@ class TaskSucceeded:
 
 @dataclass(frozen=True)
 class TaskErrored:
-    """An attempt failed. `final`: no other may follow, whatever the error: rows of it have reached the reader, or its
-    host has tried often enough."""
+    """An attempt failed. `final`: no attempt may follow, whatever the error is: rows of this one have reached the
+    consumer, or Spark has retried often enough."""
 
     key: TaskKey
     error: SparkfusionError
@@ -56,16 +56,17 @@ class TaskErrored:
 
 @dataclass(frozen=True)
 class TaskStalled:
-    """The worker of an attempt says nothing. It may come back, but another worker could have begun meanwhile."""
+    """The worker of an attempt does not answer. It may answer again, but another worker could start the task
+    meanwhile."""
 
     key: TaskKey
 
 
 @dataclass(frozen=True)
 class OutputLost:
-    """Committed frames of a task are gone, with the worker that held them. Several consumers may notice that.
+    """Committed frames of a task are lost, with the worker that held them. Several consumers may report that.
 
-    `unread`: the head noticed it, before it gave anything to the reader; it has to begin again.
+    `unread`: the head reported it, before it gave any row to the consumer. It has to start again.
     """
 
     stage: StageId
@@ -81,7 +82,7 @@ class CancelRequested:
 
 @dataclass(frozen=True)
 class Aborted:
-    """Something that no task can mend failed: a feed's provider."""
+    """Something failed that no retry of a task can repair, such as the provider of a feed."""
 
     error: SparkfusionError
 
@@ -99,7 +100,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class RunTasks:
-    """Start these tasks of one stage. For the head there is one launch, of stage 0."""
+    """Start these tasks of one stage. For the head there is one launch, with stage 0."""
 
     stage: StageId
     launches: tuple[Launch, ...]
@@ -108,14 +109,14 @@ class RunTasks:
 
 @dataclass(frozen=True)
 class Discard:
-    """End this attempt if it still runs, and remove what it wrote; it will never be read."""
+    """Stop this attempt if it is still running, and remove what it wrote. Its output is never read."""
 
     key: TaskKey
 
 
 @dataclass(frozen=True)
 class End:
-    """The query is over: stop what still runs, tell the reader."""
+    """The query is over: stop the running tasks and tell the consumer."""
 
     outcome: Outcome
     error: SparkfusionError | None = None
@@ -147,7 +148,7 @@ class TaskState:
 
 @dataclass(frozen=True)
 class StageState:
-    """`layout` says which partitions each task computes; it is decided when the stage first starts."""
+    """The state of one stage. `layout` lists the partitions of each task; it is decided when the stage first starts."""
 
     layout: tuple[Partitions, ...] = ()
     tasks: tuple[TaskState, ...] = ()
@@ -176,7 +177,7 @@ class QueryState:
         return [task.manifest for task in self.stage(stage_id).tasks if task.manifest is not None]
 
     def files(self, exchange_id: ExchangeId, group: int) -> tuple[SourceFile, ...]:
-        """The committed files of a group: of a partition in a shuffle, of a producer task otherwise."""
+        """The committed files of a group: of a partition in a shuffle, otherwise of a producer task."""
         exchange = self.graph.exchange(exchange_id)
         if exchange.kind is ExchangeKind.SHUFFLE:
             found = [f for manifest in self.manifests(exchange.producer) for f in manifest.of_partition(group)]
@@ -191,7 +192,8 @@ Step = tuple[QueryState, tuple[Command, ...]]
 
 
 def transition(state: QueryState, event: MachineEvent) -> Step:
-    """The one door: what follows from an event. After an outcome only late output is discarded."""
+    """What follows from an event. All changes of a query's state go through here. After an outcome only late output is
+    discarded."""
     if state.outcome is not None:
         return state, (Discard(event.key),) if isinstance(event, TaskSucceeded) else ()
     if isinstance(event, Started):
@@ -248,7 +250,8 @@ def _on_error(state: QueryState, event: TaskErrored) -> Step:
 
 
 def _on_stalled(state: QueryState, event: TaskStalled) -> Step:
-    """Give the attempt up and make another. That is no failure of the task; some moves later it has to be patient."""
+    """Give up the attempt and start another. This does not count as a failure of the task. After some moves the task
+    waits for its worker."""
     task = _task_of(state, event.key)
     if task is None or not task.running or task.attempt != event.key.attempt or task.moves >= MOST_MOVES:
         return state, ()
@@ -270,7 +273,7 @@ def _suspect(last: SparkfusionError, losses: int) -> str:
 
 
 def _on_lost(state: QueryState, event: OutputLost) -> Step:
-    """Recompute lost output. If it may come out differently, recompute everything that was computed from it too.
+    """Recompute lost output. If the rows may come out differently, also recompute everything that was computed from it.
 
     See docs/traps.md#retries-of-non-deterministic-stages.
     """
@@ -307,7 +310,8 @@ def _on_lost(state: QueryState, event: OutputLost) -> Step:
 
 
 def _consumer_has_rows_of(state: QueryState, lost: set[StageId]) -> bool:
-    """Whether rows computed from a lost output may have reached the reader, where they cannot be taken back."""
+    """Whether rows that were computed from lost output may have reached the consumer, where they cannot be taken
+    back."""
     if state.graph.head.streams:
         streaming = _streaming_stage(state)
         return streaming in lost and state.stage(streaming).started
@@ -315,7 +319,7 @@ def _consumer_has_rows_of(state: QueryState, lost: set[StageId]) -> bool:
 
 
 def _launch_ready(state: QueryState) -> Step:
-    """Start every task that is wanted, not running, and whose inputs are complete."""
+    """Start every task that is needed, is not running, and whose inputs are complete."""
     commands: list[Command] = []
     for stage in state.graph.stages:
         if not _inputs_done(state, stage.inputs):

@@ -1,4 +1,4 @@
-"""The workers of one query: which are alive, what each of them runs, and who gets the next task."""
+"""The workers of one query: which are alive, what each of them runs, and which one gets the next task."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 
 class Member:
-    """One worker in one query. Changed under the lock of its `Members` only."""
+    """One worker in one query. Changed only under the lock of its `Members`."""
 
     def __init__(self, channel: WorkerChannel, info: WorkerInfo) -> None:
         self.channel = channel
@@ -36,13 +36,13 @@ class Member:
         self.lease: Lease | None = None
 
     def share_free(self) -> float:
-        """How much of it is idle; below 0 if tasks of others wait there."""
+        """The share of its slots that is free; below 0 if tasks of others wait there."""
         others = self.lease.others() if self.lease is not None else 0
         return (self.free - others) / self.info.slots
 
 
 class Members:
-    """Any thread may call anything."""
+    """The workers of one query. Any thread may call any method."""
 
     def __init__(self, members: Sequence[Member], routing: Routing | None) -> None:
         self._members = {member.address: member for member in members}
@@ -54,10 +54,10 @@ class Members:
 
     @contextmanager
     def place_task(self, task: RoutedTask, avoid: Collection[str], cancel: CancelToken) -> Iterator[Member]:
-        """A slot on a worker for the `with`; waits for one. Raises if no worker is left.
+        """A slot on a worker for as long as the `with` lasts; waits for one. Raises if no worker is left.
 
         Args:
-            avoid: workers that are taken only if there is no other.
+            avoid: workers that are used only if there is no other.
         """
         member = self._acquire(task, avoid, cancel)
         try:
@@ -70,7 +70,7 @@ class Members:
 
     @contextmanager
     def lend_slot(self, member: Member) -> Iterator[None]:
-        """Let others have a task's slot meanwhile."""
+        """Let other tasks have a task's slot while the `with` lasts."""
         with self._changed:
             member.free += 1
             self._changed.notify_all()
@@ -82,14 +82,14 @@ class Members:
                 member.free -= 1
 
     def peer(self, address: str) -> FramePeer:
-        """The way to a worker's frames."""
+        """The connection to a worker that has frames."""
         member = self._members.get(address)
         if member is None or address in self.lost_addresses():
             raise LostInputError(f"worker {address} is lost")
         return member.channel
 
     def lose(self, member: Member, error: SparkfusionError) -> bool:
-        """A worker is gone: its tasks are cancelled. Whether that is news."""
+        """Note that a worker is lost, and cancel its tasks. Returns whether this was not known before."""
         with self._changed:
             news = member.lost is None
             member.lost = member.lost or error
@@ -100,7 +100,8 @@ class Members:
         return news
 
     def notice(self, member: Member, *, late: bool) -> list[TaskKey]:
-        """A worker is late with its word, or is heard again. Its tasks, if another worker could have them now."""
+        """Note that a worker's heartbeat is late, or has come again. Returns its tasks, if another worker could run
+        them now."""
         with self._changed:
             member.late = late
             self._changed.notify_all()
@@ -108,7 +109,7 @@ class Members:
             return list(member.running) if late and others else []
 
     def lost_addresses(self) -> set[str]:
-        """Addresses of workers whose frames are not to be counted on: lost, or late while others are there."""
+        """Addresses of workers whose frames cannot be relied on: lost workers, and late ones while others are alive."""
         with self._changed:
             lively = any(each.lost is None and not each.late for each in self._members.values())
             return {each.address for each in self._members.values() if each.lost is not None or (each.late and lively)}
@@ -141,11 +142,11 @@ class Members:
 
 
 class NoWorkerError(ExternalError):
-    """Every worker of the query is gone; trying again cannot help this query."""
+    """Every worker of the query is lost; a retry cannot help this query."""
 
 
 def at_once(call: Callable[[T], R], each: Sequence[T]) -> list[R]:
-    """Call it with each, all at the same time: workers may take long to answer."""
+    """Call the function with each item, all at the same time: workers may take long to answer."""
     if len(each) <= 1:
         return [call(one) for one in each]
     with ThreadPoolExecutor(min(_ASKED_AT_ONCE, len(each)), thread_name_prefix="sparkfusion-members") as pool:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 class TaskPool:
     """Runs submitted calls on at most `slots` threads, started as they are needed.
 
-    One pool for each query: a reader that stops reading holds its own query's slots and nobody else's. The threads
-    are daemons, so an abandoned query cannot keep the interpreter from exiting.
+    Each query has a pool of its own: a consumer that stops reading holds only its own query's slots. The threads are
+    daemons, so an abandoned query cannot keep the interpreter from exiting.
     """
 
     def __init__(self, slots: int, name: str) -> None:
@@ -24,7 +24,7 @@ class TaskPool:
         self._threads: list[threading.Thread] = []
 
     def submit(self, call: Callable[[], None]) -> None:
-        """Queue a call; it must not raise. From any thread; after `close` nothing happens."""
+        """Queue a call, which must not raise. Any thread may call this; after `close` nothing happens."""
         with self._lock:
             if self._closed:
                 return
@@ -35,7 +35,7 @@ class TaskPool:
                 thread.start()
 
     def close(self, timeout: float) -> bool:
-        """Let queued calls run out, end the threads, wait for them; False if some are still busy after the timeout."""
+        """Run the queued calls, end the threads and wait for them. False if some are still busy after the timeout."""
         with self._lock:
             self._closed = True
         for _ in self._threads:

@@ -1,4 +1,4 @@
-"""From what a user connects to, to the runner that hosts the tasks."""
+"""Find the runner for the target that a user connects to."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from sparkfusion.transport.schemes import is_known, known_schemes, scheme_of
 
 
 def runner_for(target: object) -> Runner:
-    """None or "local": this process. "spark": a local Spark session. A SparkSession: that one. Addresses such as
-    "flight://host:port,host:port", a `Cluster`, or a function that gives addresses: those workers.
-    """
+    """None or "local": this process. "spark": a local Spark session. A SparkSession: that session. Addresses such as
+    "flight://host:port,host:port", a `Cluster`, or a function that returns addresses: those workers."""
     if target is None or target == "local":
         return LocalRunner()
     if target == "spark" or type(target).__module__.split(".")[0] == "pyspark":
@@ -33,7 +32,7 @@ def runner_for(target: object) -> Runner:
 
 
 def _show_target(target: object) -> str:
-    """The target for an error, without what is behind `?`: that may be a token."""
+    """The target for an error message, without the part after `?`, which may be a token."""
     text = repr(target)
     place, mark, _ = text.partition("?")
     return f"{place}?…{text[-1]}" if mark else text

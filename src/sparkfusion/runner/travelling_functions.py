@@ -1,4 +1,4 @@
-"""The user's functions as they travel with tasks to other processes."""
+"""The user's functions, pickled for tasks in other processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sparkfusion.runner.base import QueryJob
 
 @dataclass(frozen=True)
 class TravellingFunctions:
-    """Pickled once for a query; none where tasks run in this process."""
+    """Pickled once for each query. Empty if tasks run in this process."""
 
     recipe: bytes | None = None
     readers: Mapping[FeedId, bytes | None] = field(default_factory=dict)

@@ -1,4 +1,5 @@
-"""One query on workers: tasks go where there is room, frames stay where they were made until somebody reads them."""
+"""One query on workers. Tasks run where a slot is free; frames stay where they were made until another task fetches
+them."""
 
 from __future__ import annotations
 
@@ -48,9 +49,9 @@ class WorkerJob(CoordinatedJob):
     """Launches tasks on workers. The head runs here, over frames that the workers keep.
 
     Args:
-        cluster: who else has a say in where tasks run, and what travels with them.
-        functions: the user's, as far as they have to travel.
-        near: there is one worker, in this process: its files are ours.
+        cluster: its functions that choose workers for tasks, and the extensions that are sent with them.
+        functions: the user's functions, if they have to be sent.
+        near: there is one worker, in this process, and its files are files of this machine.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class WorkerJob(CoordinatedJob):
             raise
 
     def _hold(self, members: Sequence[Member], secret: str) -> None:
-        """Have every worker hold the query. One that does not is left out."""
+        """Let every worker hold the query. A worker that does not is left out."""
 
         def hold(member: Member) -> None:
             try:
@@ -117,7 +118,7 @@ class WorkerJob(CoordinatedJob):
             pool.submit(functools.partial(self._run_there, order, self._token(order.key)))
 
     def bring(self, order: TaskOrder) -> TaskOrder:
-        """The head's. It can begin again as long as the consumer has nothing of it."""
+        """Fetch the head's inputs. The head can start again as long as the consumer has none of its rows."""
         if self._near:
             return order
         try:
@@ -135,8 +136,8 @@ class WorkerJob(CoordinatedJob):
         return [replace(each, fetched=self._head_fetched) if each.key.stage == HEAD else each for each in found]
 
     def discard(self, key: TaskKey) -> None:
-        """Of an attempt that failed or was given up. What a finished one made stays until the query ends: somebody who
-        missed it may have been wrong, while others read it."""
+        """Remove the files of an attempt that failed or was given up. Output of a finished attempt stays until the
+        query ends: a task that reported it as lost may have been wrong, while others read it."""
         with self._lock:
             token = self._tokens.get(key)
         if token is not None:
@@ -157,7 +158,7 @@ class WorkerJob(CoordinatedJob):
     # ---- tasks on workers
 
     def _run_there(self, order: TaskOrder, token: CancelToken) -> None:
-        """Run a task on a worker and tell the coordinator; on the pool's thread, must not raise."""
+        """Run a task on a worker and report to the coordinator. Runs on a thread of the pool and must not raise."""
         task = (order.key.stage, order.key.task)
         with self._members_lock:
             passed = self._passed.setdefault(task, PassedRows(self._channel.put, resumes=self._resumes))
@@ -235,13 +236,13 @@ class WorkerJob(CoordinatedJob):
         )
 
     def _memory_limit(self) -> int:
-        """What the user set for a task; 0 leaves it to the worker's machine."""
+        """The user's memory limit for a task; 0 leaves it to the worker's machine."""
         chosen = self._job.settings.integer("task_memory_bytes")
         limited = self._job.options.get(_MEMORY_LIMIT, "unlimited") != "unlimited"
         return task_memory(self._job, alone=False) if chosen or limited else 0
 
     def _check_inputs(self, order: TaskOrder) -> None:
-        """Frames on a worker that is known to be gone need not be asked for."""
+        """Raise at once if frames are on a worker that is known to be lost."""
         gone = self._members.lost_addresses()
         frames = [split_frame_address(file.path) for each in order.inputs for file in each.files] if gone else []
         lost = sorted({made_by(name) for address, name in frames if address in gone})
@@ -249,12 +250,13 @@ class WorkerJob(CoordinatedJob):
             raise LostInputError(f"frames that the task reads are on a lost worker ({', '.join(gone)})", lost=lost)
 
     def _on_lost(self, member: Member, error: SparkfusionError) -> None:
-        """A worker died, hangs, or has ended the query. Frames on it are made again when somebody misses them."""
+        """A worker died, hangs, or has ended the query. Frames on it are computed again when a task needs them."""
         if self._members.lose(member, error):
             _log.warning("query %s continues without worker %s: %s", self._job.query, member.address, error.message)
 
     def _on_late(self, member: Member, late: bool) -> None:
-        """A worker is late with its word: its tasks begin elsewhere, except those whose rows the reader has."""
+        """A worker's heartbeat is late: its tasks are started on other workers, except those whose rows the consumer
+        has already."""
         for key in self._members.notice(member, late=late):
             with self._members_lock:
                 passed = self._passed.get((key.stage, key.task))
@@ -264,7 +266,7 @@ class WorkerJob(CoordinatedJob):
 
 
 class _LentUnits:
-    """Units of a task on a worker. While it waits for them, others may have its slot there."""
+    """Units of a task on a worker. While the task waits for them, other tasks may use its slot there."""
 
     def __init__(self, units: UnitSource, members: Members, member: Member) -> None:
         self._units = units
@@ -283,7 +285,7 @@ class _LentUnits:
 
 
 def begin_or_cancel(job: WorkerJob) -> WorkerJob:
-    """The job, under way; whatever keeps it from beginning, Ctrl-C too, leaves nothing of it."""
+    """Start the job and return it. If it cannot start, for example after Ctrl-C, it is cancelled and leaves nothing."""
     try:
         job.begin()
     except BaseException:

@@ -1,9 +1,10 @@
-"""The contract between a coordinator and a worker: what really passes between them, and nothing else.
+"""The contract between a coordinator and a worker.
 
-A coordinator holds a query on a worker (`hold`), runs tasks of it there (`run`), and lets go (`Lease.close`). What the
-tasks wrote stays on the worker, where the coordinator and other workers read it (`read`), until the query is let go.
+A coordinator holds a query on a worker (`hold`), runs tasks of it there (`run`), and releases it (`Lease.close`). The
+frames that tasks wrote stay on the worker, where the coordinator and other workers read them (`read`), until the query
+is released.
 
-Everything that passes is data, in every transport: a task is decoded from bytes also when its worker is a thread.
+All arguments and results are data, in every transport: a task is decoded from bytes even if its worker is a thread.
 """
 
 from __future__ import annotations
@@ -38,28 +39,29 @@ __all__ = [  # what whoever writes a transport needs
 
 
 class Lease(Protocol):
-    """A query that a worker holds, for as long as it hears from the coordinator. Any thread may call anything."""
+    """A query that a worker holds, as long as the coordinator sends heartbeats. Any thread may call any method."""
 
     def close(self) -> None:
-        """Let go: tasks end, everything is removed, then this returns. Idempotent, never raises, does not wait long."""
+        """Release the query: its tasks end, its files are removed, then this returns. Idempotent, never raises, does
+        not wait long."""
         ...
 
     def others(self) -> int:
-        """How many tasks of other queries run and wait on the worker, as it said last."""
+        """How many tasks of other queries run and wait on the worker, by its last heartbeat."""
         ...
 
 
 class WorkerChannel(FramePeer, Protocol):
-    """A coordinator's way to one worker. Any thread may call anything, any number of queries at once.
+    """A coordinator's connection to one worker. Any thread may call any method, for any number of queries at once.
 
-    A call that the worker cannot answer raises an `ExternalError`; nothing is retried below this contract.
+    A call that the worker cannot answer raises an `ExternalError`. Nothing is retried below this contract.
     """
 
     @property
     def address(self) -> str: ...
 
     def info(self) -> WorkerInfo:
-        """Ask who is there; returns or raises within a few seconds."""
+        """Ask the worker for its version and slots; returns or raises within a few seconds."""
         ...
 
     def status(self) -> WorkerStatus: ...
@@ -76,24 +78,24 @@ class WorkerChannel(FramePeer, Protocol):
         on_lost: Callable[[SparkfusionError], None],
         on_late: Callable[[bool], None] = lambda late: None,
     ) -> Lease:
-        """Have the worker hold a query. Needed before `run` and `read`.
+        """Let the worker hold a query. Needed before `run` and `read`.
 
         Args:
-            secret: what others have to show to `read` frames of this query; nothing else can be done with it.
+            secret: what other workers show to `read` frames of this query; it permits nothing else.
             patience: seconds of silence after which the worker counts as lost.
-            on_lost: called once, from a thread of the channel, if the worker dies, hangs or has ended the query.
-                Calls of `run` on a worker that hangs have to be cancelled then.
-            on_late: called with True, from such a thread, when the worker is late with its word, long before it counts
-                as lost; with False when it is heard again.
+            on_lost: called once, from a thread of the channel, if the worker dies, hangs or has ended the query. Calls
+                of `run` on a worker that hangs have to be cancelled then.
+            on_late: called with True, from such a thread, if the worker's heartbeat is late, long before it counts as
+                lost; with False when it comes again.
         """
         ...
 
     def run(self, order: TaskOrder, ends: TaskEnds, cancel: CancelToken) -> TaskReport:
-        """Run a task to its end; in the calling thread, which may wait long. Errors have the worker's words and kind.
+        """Run a task to its end, in the calling thread, which may wait long. Errors keep the worker's message and kind.
 
-        Files of the report have names instead of paths. Cancelling returns promptly with a `QueryCancelledError`; what
-        the attempt made goes at once, at the latest with the query. A task is run once for each call: after a lost
-        connection it may have run to its end, and nobody will read what it wrote.
+        Files of the report have names instead of paths. A cancelled call returns promptly with a `QueryCancelledError`;
+        the files of the attempt are removed at once, at the latest with the query. Each call runs the task once. After
+        a lost connection the task may have run to its end, and its output is never read.
         """
         ...
 
@@ -103,21 +105,21 @@ class WorkerChannel(FramePeer, Protocol):
 
 
 class Transport(Protocol):
-    """How workers of one kind of address are reached. Found by the scheme of the address, see `schemes`."""
+    """How workers with one kind of address are reached. Found by the scheme of the address, see `schemes`."""
 
     def connect(self, address: str, access: Access) -> WorkerChannel:
-        """A channel; nothing need be sent before its first use."""
+        """A channel. Nothing need be sent before its first use."""
         ...
 
 
 @dataclass(frozen=True)
 class Access:
-    """What opens the door to workers. Paths are of PEM files.
+    """What a coordinator needs to use workers. Paths are of PEM files.
 
     Attributes:
         token: what every worker asks for; empty between workers, which show a query's secret instead.
-        ca: whom to trust when a worker shows its certificate; empty for those that the system trusts.
-        certificate, key: what we show, where workers ask for it.
+        ca: who signed the workers' certificates; empty for the authorities that the system trusts.
+        certificate, key: what we show to workers that ask for a certificate.
     """
 
     token: str = field(default="", repr=False)

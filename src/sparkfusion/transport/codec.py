@@ -1,4 +1,5 @@
-"""Orders, reports and errors as messages. Explicit field by field: nothing is pickled, nothing unknown is made."""
+"""Orders, reports and errors as messages, written field by field. Nothing is pickled, and unknown fields are
+refused."""
 
 from __future__ import annotations
 
@@ -85,7 +86,7 @@ def pack_order(order: TaskOrder) -> bytes:
 
 
 def order_of(fields: Fields, blobs: Sequence[memoryview]) -> TaskOrder:
-    """An order from a message. Whether Python is trusted is not in it: the worker decides that."""
+    """An order from a message. The message does not say whether Python is trusted: the worker decides that."""
     names = fields.texts("blobs")
     if len(names) != len(blobs) or not {"plan", "options"} <= set(names):
         raise ProtocolError("the parts of an order do not add up")
@@ -159,7 +160,7 @@ def _source(pair: tuple[str, int]) -> SourceFile:
 
 @lru_cache(maxsize=16)
 def _pack_options(options: tuple[tuple[str, str], ...]) -> bytes:
-    """The most of an order, and the same in all orders of a query."""
+    """The options are the largest part of an order and the same in all orders of a query, so they are cached."""
     return pack("options", dict(options))
 
 
@@ -272,7 +273,7 @@ def pack_error(error: SparkfusionError) -> bytes:
 
 
 def error_of(fields: Fields) -> SparkfusionError:
-    """The error again; of a class that is not known here, the plain one of its kind."""
+    """The error of a message. A class that is not known here becomes the plain error of its kind."""
     where = fields.maybe_part("where")
     known = _ERRORS.get(fields.text("name")) or _BY_KIND.get(fields.text("of"), errors.InternalError)
     found = known(

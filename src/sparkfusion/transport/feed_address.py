@@ -1,4 +1,4 @@
-"""Where tasks of Spark ask for work units. Nothing here needs Flight, so it may travel anywhere."""
+"""Where tasks of Spark ask for work units. Nothing here needs Flight, so it can be sent to any executor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class FeedAddress:
 
 @dataclass(frozen=True)
 class FedTask:
-    """Which task asks, for which feed, on which machine. `is_gone`: whether nobody waits for the answer any more."""
+    """Which task asks, for which feed, on which machine. `is_gone`: whether the task no longer waits for the answer."""
 
     feed: FeedId
     task: int
@@ -34,8 +34,8 @@ class ServedQuery:
     """What the feed server may give and take for one query.
 
     Attributes:
-        ends: what serves a task. Raises if there is no such feed.
-        first: where an attempt at a task begins whose rows go to the consumer.
+        ends: serves a task. Raises if there is no such feed.
+        first: the offset at which an attempt begins, for a task whose rows go to the consumer.
         directory: for rows that wait until those of one offset in the ledger are complete.
     """
 

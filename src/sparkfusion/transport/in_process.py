@@ -1,4 +1,4 @@
-"""Workers that are threads of this process. Tasks still travel as bytes: isolation is the point."""
+"""Workers that are threads of this process. Tasks are still sent as bytes, so that they share nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _services: dict[str, WorkerService] = {}
 
 
 def start_worker(options: WorkerOptions, rewrites: Sequence[NamedRewrite] | None = None) -> tuple[str, WorkerService]:
-    """A worker in this process and its address, until it is stopped."""
+    """Start a worker in this process, and return its address."""
     service = WorkerService(options, lambda address: InProcessChannel(address, _find(address)), rewrites)
     address = f"{SCHEME}://{id(service):x}"
     _services[address] = service
@@ -48,7 +48,7 @@ class InProcess:
 
 
 class InProcessChannel:
-    """A way to a worker in this process."""
+    """A connection to a worker in this process."""
 
     def __init__(self, address: str, service: WorkerService) -> None:
         self._address = address
@@ -109,7 +109,7 @@ class InProcessChannel:
 
 
 class _Lease:
-    """Needs no heartbeat: worker and coordinator live and die together."""
+    """Needs no heartbeat: worker and coordinator are the same process."""
 
     def __init__(self, service: WorkerService, query: QueryId) -> None:
         self._service = service

@@ -1,4 +1,4 @@
-"""Which workers a session uses: a list, or a function that is asked again for each query."""
+"""Which workers a session uses: a list, or a function that is called again for each query."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Resolver = Callable[[], Sequence[str]]
 
 @dataclass(frozen=True)
 class RoutedTask:
-    """What a routing function is told of a task: which it is, and how many bytes of its inputs each worker has."""
+    """What a routing function knows about a task: its key, and how many bytes of its inputs each worker has."""
 
     key: TaskKey
     bytes_at: Mapping[str, int]
@@ -55,7 +55,7 @@ class Cluster:
             self.addresses()
 
     def addresses(self) -> tuple[str, ...]:
-        """Ask who is there now; each address once, in order."""
+        """The addresses of the workers now; each address once, in order."""
         found = self.workers() if callable(self.workers) else self.workers
         if isinstance(found, str):
             raise UserError(f"workers are a list of addresses, not the text {found.partition('?')[0]!r}")
@@ -69,7 +69,7 @@ class Cluster:
 
 
 def _check_plain(address: str) -> None:
-    """Refuse options in an address, without showing them: addresses are shown in errors and plans."""
+    """Refuse options in an address, without showing them: errors and plans show addresses."""
     place, mark, _ = address.partition("?")
     if mark:
         raise UserError(

@@ -1,4 +1,4 @@
-"""Messages: a JSON head of plain values and some blobs. Decoding runs nothing and believes nothing."""
+"""Messages: a JSON head of plain values, and some blobs. Decoding runs no code and checks every value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ V = TypeVar("V")
 
 
 def pack(kind: str, fields: Mapping[str, Any] | None = None, *blobs: bytes | memoryview) -> bytes:
-    """A message as bytes: the head's length, the head, then the blobs, whose sizes the head tells."""
+    """A message as bytes: the length of the head, the head, then the blobs, whose sizes are in the head."""
     head = {"kind": kind, "fields": dict(fields or {}), "blobs": [len(blob) for blob in blobs]}
     encoded = json.dumps(head, separators=(",", ":"), allow_nan=False).encode()
     return b"".join((_LENGTH.pack(len(encoded)), encoded, *blobs))
@@ -53,7 +53,7 @@ def unpack(data: bytes | memoryview, limit: int) -> tuple[str, Fields, list[memo
 
 
 class Fields:
-    """Values of a message, each taken with the type it has to have."""
+    """The values of a message. Each is read with the type that it must have."""
 
     def __init__(self, values: object) -> None:
         if not isinstance(values, dict):

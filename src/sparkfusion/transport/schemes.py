@@ -33,7 +33,7 @@ def known_schemes() -> list[str]:
 
 
 def transport_of(address: str) -> Transport:
-    """The transport of an address, or an error that names those there are."""
+    """The transport of an address. The error for an unknown scheme names those that are known."""
     scheme = scheme_of(address)
     if scheme in _OURS:
         module, _, name = _OURS[scheme].partition(":")

@@ -1,4 +1,4 @@
-"""One task, anywhere: a TaskOrder goes in, a TaskReport comes out. The same function on every runner.
+"""Running one task: a TaskOrder goes in, a TaskReport comes out. Every runner uses the same function.
 
-`runner` decides where it runs; rows leave through a sink of `exchange`.
+`runner` decides where a task runs; its rows leave through a sink of `exchange`.
 """

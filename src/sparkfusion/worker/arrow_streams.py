@@ -1,4 +1,4 @@
-"""Arrow files in the stream format: DataFusion's plans scan the file format only, so their rows are written as that."""
+"""Arrow files in the stream format. DataFusion's plans scan only the file format, so the rows are rewritten to that."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FILE_FORMAT = b"ARROW1"
 
 
 def is_stream(path: str) -> bool:
-    """Whether an Arrow file is in the stream format. False for what cannot be opened: the scan says why."""
+    """Whether an Arrow file is in the stream format. False for a file that cannot be opened: the scan will say why."""
     try:
         with open_path(path) as file:
             return bytes(file.read(len(_FILE_FORMAT))) != _FILE_FORMAT
@@ -28,7 +28,7 @@ def is_stream(path: str) -> bool:
 
 
 def arrow_chunks(units: Iterable[WorkUnit], feed: FeedInput, directory: Path, cancel: CancelToken) -> Iterator[Chunk]:
-    """Chunks of Arrow files, whichever of the two formats each has."""
+    """Chunks of Arrow files in either of the two formats."""
     plain: list[WorkUnit] = []
     for unit in units:
         if isinstance(unit, FileUnit) and is_stream(unit.path):
@@ -39,7 +39,8 @@ def arrow_chunks(units: Iterable[WorkUnit], feed: FeedInput, directory: Path, ca
 
 
 def _rewrite(unit: FileUnit, feed: FeedInput, directory: Path, cancel: CancelToken) -> Iterator[Chunk]:
-    """A stream can only be read from its beginning: of its parts, the first has all rows."""
+    """A stream can only be read from its beginning, so the first part of a split file gets all rows and the others
+    none."""
     if unit.range is not None and unit.range[0] > 0:
         return
     values = partition_values(unit, feed)

@@ -1,7 +1,7 @@
-"""Which line of which CSV or JSON file cannot be read. DataFusion counts lines from where a task's part begins.
+"""Find the line of a CSV or JSON file that cannot be read. DataFusion counts lines from where a task's part begins.
 
-The scan is run again over one file at a time, then over ever smaller parts of the one that fails, down to the line: no
-second opinion on the format, and about twice the bytes of that file.
+The scan is run again over one file at a time, then over smaller and smaller parts of the file that fails, down to the
+line. So DataFusion itself judges the format. This reads about twice the bytes of that file.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def is_located(error: SparkfusionError) -> bool:
 
 
 def find_bad_line(error: SparkfusionError, plan: bytes, run: RunPlan) -> SparkfusionError | None:
-    """The same error with the file and its true line; None if it is about something else, or no file fails alone."""
+    """The same error with the file and its true line. None if the error is about something else, or if no single file
+    fails."""
     if not is_about_lines(error):
         return None
     for node in walk(decode(plan)):
@@ -74,7 +75,7 @@ class _FileScan:
 
     @property
     def path(self) -> str:
-        """As the user would write it."""
+        """The path as the user would write it."""
         store = self.conf.object_store_url
         return f"/{self.file.path}" if store.startswith("file:") else f"{store.rstrip('/')}/{self.file.path}"
 
@@ -84,7 +85,7 @@ class _FileScan:
 
     @property
     def options(self) -> bytes:
-        """CSV's options, which our schema leaves encoded."""
+        """The options of a CSV scan, still encoded: our wire schema does not know them."""
         options = pb.CsvScan()
         if kind(self.node) == "csv_scan":
             options.CopyFrom(self.node.csv_scan)
@@ -96,7 +97,7 @@ class _FileScan:
         return _NEWLINES_IN_VALUES not in self.options
 
     def failure(self, start: int, end: int) -> str | None:
-        """What is wrong with the lines that begin in a part; None if they can be read."""
+        """What is wrong with the lines that begin in this part of the file; None if they can be read."""
         alone = copy_of(self.node)
         conf = file_scan_conf(alone)
         assert conf is not None
@@ -119,7 +120,7 @@ class _FileScan:
 
 
 def _read_columns_alone(conf: pb.FileScanConf) -> None:
-    """Let a scan compute nothing: what fails in an expression is not the file's fault."""
+    """Remove computed expressions from a scan: an error in an expression is not the file's fault."""
     names = [column.name for column in pb.Schema.FromString(conf.schema).columns]
     read = columns_read(conf)
     conf.ClearField("projection_exprs")
@@ -150,7 +151,7 @@ def _describe(error: SparkfusionError, scan: _FileScan, words: str) -> Sparkfusi
 
 
 def _narrow(scan: _FileScan) -> tuple[int, str] | None:
-    """Where the first line begins that cannot be read, and what is wrong with it."""
+    """Where the first unreadable line begins, and what is wrong with it."""
     start, end = scan.start, scan.end
     while end - start > 1:
         middle = (start + end) // 2
@@ -177,7 +178,8 @@ def _line_at(path: Path, start: int) -> tuple[int, str]:
 
 
 def _drift(scan: _FileScan) -> str | None:
-    """What to say if the header of a CSV file has other columns than the table, or has them in another order."""
+    """A hint for a CSV file whose header has other columns than the table, or has them in another order; None
+    otherwise."""
     delimiter = _DELIMITER.search(scan.options)
     if not scan.is_local or not scan.can_be_split or delimiter is None or _HAS_HEADER not in scan.options:
         return None

@@ -1,4 +1,4 @@
-"""Stopping a running task from another thread."""
+"""Cancel a running task from another thread."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 
 class CancelToken:
-    """Set once, by any thread; whoever runs the task registers what to do then. Safe to set before or after."""
+    """Cancelled once, by any thread. The thread that runs the task registers a function to call then, before or
+    after."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -25,7 +26,7 @@ class CancelToken:
                 self._on_cancel()
 
     def watch(self, on_cancel: Callable[[], object] | None) -> None:
-        """Call this on cancel, at once if that has happened already; None ends the watch."""
+        """Call this function on cancel, or at once if the token is cancelled already. None ends the watch."""
         with self._lock:
             self._on_cancel = on_cancel
             if self._cancelled and on_cancel is not None:

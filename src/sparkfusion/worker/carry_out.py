@@ -1,4 +1,5 @@
-"""Carrying out an order: the same on a thread of this process, in a child process of a worker and on Spark."""
+"""Carry out a task order. The same code runs on a thread of this process, in a child process of a worker, and on
+Spark."""
 
 from __future__ import annotations
 
@@ -29,13 +30,13 @@ def _no_rows(batch: pa.RecordBatch) -> None:
 
 @dataclass(frozen=True)
 class TaskEnds:
-    """A task's way to the coordinator while it runs.
+    """How a running task reaches the coordinator.
 
     Attributes:
-        rows: takes a frame for the consumer, waiting while there is no room. What it raises ends the task.
-        units: where the task's units come from.
-        deliver: takes the frames that a fed task made of one place of its ledger, for the consumer, all of them at
-            once: another attempt can go on behind them. Used instead of `rows` by fed tasks.
+        rows: takes a frame for the consumer, and waits while there is no room. An error that it raises ends the task.
+        units: where the task's work units come from.
+        deliver: takes all frames that a task with a feed made from one offset of its ledger, for the consumer. They are
+            delivered together, so a later attempt can continue after them. Tasks with a feed use it instead of `rows`.
     """
 
     rows: Callable[[pa.RecordBatch], None] = _no_rows
@@ -45,7 +46,7 @@ class TaskEnds:
 
 @dataclass(frozen=True)
 class TaskStores:
-    """Where a task writes: frames for other tasks, and rows on their way to files of the user's."""
+    """Where a task writes: frames for other tasks, and rows that will become files of the user."""
 
     frames: FrameStore
     files: FrameStore
@@ -76,7 +77,7 @@ def _sink(order: TaskOrder, around: Surroundings, stores: TaskStores, ends: Task
 
 
 class ConsumerSink:
-    """Hands every frame to the consumer as it comes."""
+    """Passes every frame to the consumer at once."""
 
     def __init__(self, key: TaskKey, rows: Callable[[pa.RecordBatch], None]) -> None:
         self._key = key

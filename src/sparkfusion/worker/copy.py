@@ -1,6 +1,6 @@
-"""Writing a task's rows to files of the user's format: a COPY over its frames, run where the task runs.
+"""Write a task's rows to files of the user's format: a COPY over its frames, run where the task runs.
 
-DataFusion's sinks lose options on the wire, so no sink travels: what travels is the text of the COPY.
+DataFusion's sinks lose options when they are encoded. So no sink is sent to tasks, but the text of the COPY statement.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class CopyOrder:
     """How tasks write.
 
     Attributes:
-        staging: the directory in which every attempt makes one of its own.
+        staging: the directory in which every attempt makes a directory of its own.
         target: where the user wants the files; the coordinator moves them there.
-        rest: what follows the path in the COPY.
+        rest: what follows the path in the COPY statement.
         options: every `datafusion.*` option of the session.
     """
 
@@ -48,7 +48,8 @@ class CopyOrder:
 
 
 def copy_frames(context: SessionContext, frames: Path, path: str, rest: str, shown: str) -> pa.RecordBatch:
-    """COPY the frame files of a directory, in their order; returns DataFusion's count. Errors speak of `shown`."""
+    """COPY the frame files of a directory, in their order, and return DataFusion's count. Errors name the path
+    `shown`."""
     try:
         context.register_arrow(_ROWS, str(frames))
         (counted,) = context.sql(f"COPY {_ROWS} TO {quoted(path)} {rest}").collect()
@@ -59,7 +60,7 @@ def copy_frames(context: SessionContext, frames: Path, path: str, rest: str, sho
 
 
 def copy_context(options: Mapping[str, str]) -> SessionContext:
-    """One partition and no splitting of files keep the order of the rows."""
+    """A context with one partition that does not split files, which keeps the order of the rows."""
     return SessionContext(session_config({**options, **_IN_ORDER}))
 
 
@@ -68,7 +69,8 @@ def quoted(text: str) -> str:
 
 
 class CopySink:
-    """Gathers a task's frames in a store, and writes them out when the task is done. The manifest names the result."""
+    """Collects a task's frames in a store, and writes them to the user's files when the task is done. The manifest then
+    names these files."""
 
     def __init__(self, key: TaskKey, store: FrameStore, order: CopyOrder) -> None:
         self._key = key

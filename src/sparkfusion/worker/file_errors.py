@@ -1,4 +1,4 @@
-"""Which of the user's files an error may be about: DataFusion's own message often does not say."""
+"""Add the user's file names to errors: DataFusion's own message often does not have them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def is_about_files(error: SparkfusionError) -> bool:
 
 
 def name_table(error: SparkfusionError, table: str) -> SparkfusionError:
-    """The same error about a file, with the name of the fed table that the file belongs to."""
+    """The same error about a file, with the name of the feed that the file belongs to."""
     return type(error)(f"the feed of table {table!r}: {error.message}", where=error.where, hint=error.hint)
 
 

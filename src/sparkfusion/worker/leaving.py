@@ -1,8 +1,8 @@
-"""The end of the process: native threads are out of Python before the interpreter goes.
+"""The end of the process: native threads must have left Python before the interpreter shuts down.
 
-DataFusion's threads call Python, to hand over a frame and to run a function of the user's. If such a thread waits to
-enter Python when the interpreter shuts down, it waits for ever, which is harmless. If it is inside Python, CPython 3.13
-and earlier end it with `pthread_exit`, and Rust aborts the process (https://github.com/python/cpython/issues/87135).
+DataFusion's threads call Python, to pass on a frame and to run functions of the user. If such a thread waits to enter
+Python when the interpreter shuts down, it waits for ever, which is harmless. If it is inside Python, CPython 3.13 and
+earlier end it with `pthread_exit`, and Rust aborts the process (https://github.com/python/cpython/issues/87135).
 Nothing here interrupts such a thread: we wait for it.
 """
 
@@ -25,13 +25,13 @@ _GATHER_SECONDS = 0.2
 
 
 def wait_for_native_threads(patience: Callable[[], float], known: frozenset[int]) -> bool:
-    """Wait until native threads are out of Python, and keep them out. On the main thread, when the process ends.
+    """Wait until native threads have left Python, and keep them out. Called on the main thread when the process ends.
 
-    A function of the user's that is being called ends that call; the next one fails, and with it the query. If it
-    takes longer than ten seconds, or the user presses Ctrl-C, the answer is False and the process ends all the same.
+    If a function of the user is running, that call ends; the next call fails, and the query with it. If it takes longer
+    than ten seconds, or the user presses Ctrl-C, this returns False and the process ends all the same.
 
     Args:
-        patience: seconds that what we are waiting for besides is worth in all; 0 if there is nothing.
+        patience: seconds to wait in all for other work that is still under way; 0 if there is none.
         known: native threads that have nothing to do with us.
     """
 
@@ -54,9 +54,10 @@ def wait_for_native_threads(patience: Callable[[], float], known: frozenset[int]
 
 
 def _hold_if(is_quiet: Callable[[], bool]) -> bool:
-    """Let no other thread in from now on, if it is quiet: one that wants in asks for it only after so many seconds.
+    """Keep other threads out of Python from now on, if none is inside: a thread that wants to enter then waits this
+    many seconds before it asks.
 
-    The order is what matters. A thread that began to wait before has the shorter time still, and is seen.
+    The order matters. A thread that began to wait before still has the shorter time, and is noticed.
     """
     before = sys.getswitchinterval()
     sys.setswitchinterval(_HOLD_SECONDS)
@@ -67,10 +68,11 @@ def _hold_if(is_quiet: Callable[[], bool]) -> bool:
 
 
 def _hold_all() -> None:
-    """Let threads that will not leave come to wait for the interpreter, and there they stay.
+    """Let threads that do not leave wait for the interpreter, where they stay.
 
-    Who waits already has the shorter time still and gets one turn. Then nobody does for as long as a function that
-    wakes now and then is away; one that is away for longer will hardly come back in the moments that are left.
+    A thread that waits already still has the shorter time, and gets one turn. After that no thread gets a turn. This
+    covers functions that wake up now and then; a function that sleeps longer will hardly return in the moments that are
+    left.
     """
     sys.setswitchinterval(_HOLD_SECONDS)
     time.sleep(_TURN_SECONDS)
@@ -80,25 +82,25 @@ def _hold_all() -> None:
 
 
 def native_threads() -> frozenset[int]:
-    """Threads that Python did not start, and that are inside of it or about to come in.
+    """Threads that Python did not start, and that are inside Python or about to enter it.
 
-    `_current_exceptions` has every thread that the interpreter knows, also those that run no Python code at this
-    moment. A native thread that asks for its `threading.current_thread()` gets a dummy, which stays after it has left.
+    `_current_exceptions` lists every thread that the interpreter knows, also threads that run no Python code at this
+    moment. A native thread that calls `threading.current_thread()` gets a dummy object, which stays after it has left.
     """
     return frozenset(sys._current_exceptions()) - _python_threads()
 
 
 def _python_threads() -> set[int | None]:
-    """Those that Python started, and the main one, which it does not count any more when the process ends."""
+    """The threads that Python started, and the main thread, which Python no longer counts when the process ends."""
     started = {each.ident for each in threading.enumerate() if not isinstance(each, threading._DummyThread)}
     return started | {threading.main_thread().ident}
 
 
 def _refuse_calls() -> None:
-    """Let calls of Python functions fail that DataFusion has not begun yet.
+    """Make calls of Python functions fail that DataFusion has not begun yet.
 
-    It notices a cancel once in some hundred batches, and would call the function for each. The arguments of a call are
-    made by `pyarrow.array`, on DataFusion's own thread.
+    DataFusion notices a cancel only once in some hundred batches, and would call the function for each of them. The
+    arguments of a call are made by `pyarrow.array`, on DataFusion's own thread.
     """
     if isinstance(pa.array, _Refusal):
         return
@@ -116,7 +118,7 @@ class _Refusal:
 
 
 def _flush() -> None:
-    """Write what is to be written: the main thread lets others in when it writes."""
+    """Write buffered output now: the main thread lets other threads run while it writes."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()

@@ -1,4 +1,4 @@
-"""Event loops that are used again. A loop is never closed while native work may still call back into it."""
+"""Event loops that are used again. A loop is never closed while native code may still call back into it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _FRAME_SECONDS = 1.0
 
 
 class _Frame(asyncio.Future[Any]):
-    """A frame that DataFusion owes. When it has one, its thread asks first whether anybody still wants it."""
+    """A frame that DataFusion has not delivered yet. Before it delivers, its thread asks whether the frame is still
+    wanted."""
 
     def __init__(self, loop: _Loop) -> None:
         super().__init__(loop=loop)
@@ -34,7 +35,7 @@ class _Frame(asyncio.Future[Any]):
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """A loop that knows which frames are owed, cancelled ones too."""
+    """A loop that knows which frames DataFusion still has to deliver, cancelled ones included."""
 
     def __init__(self, owed: set[asyncio.Future[Any]]) -> None:
         super().__init__()
@@ -77,7 +78,7 @@ class _Loops:
                     self._free.append(loop)
 
     def close(self) -> None:
-        """At the end of the process: stop what runs, and wait for DataFusion to be done with us."""
+        """Called at the end of the process: stop what runs, and wait until DataFusion no longer calls us."""
         if self._strangers is None and not open_work.is_running():
             return  # nothing was ever run
         with self._lock:
@@ -94,25 +95,26 @@ class _Loops:
         wait_for_native_threads(self._patience, strangers)  # closing lets others in
 
     def _patience(self) -> float:
-        """For queries, which end soon unless a function of the user's blocks, and for frames that DataFusion owes.
+        """How long to wait for queries, which end soon unless a function of the user blocks, and for frames that
+        DataFusion still has to deliver.
 
-        A join may compute for long until it notices that it was cancelled. Its frame only comes to wait then.
+        A join may compute for long before it notices that it was cancelled. Its frame comes only then.
         """
         if self._busy or open_work.is_running():
             return _QUERY_SECONDS
         return _FRAME_SECONDS if self._owed else 0.0
 
     def leave_to_parent(self) -> None:
-        """In a forked child: begin anew, and never close what was inherited.
+        """In a forked child: start with new loops, and never close the inherited ones.
 
-        The child's loops wait on the same kernel object as the parent's. Closing one, which its collection does too,
-        takes the parent's wake-up away, and the parent's next query would wait for ever.
+        The child's loops wait on the same kernel object as the parent's. Closing one (which garbage collection does
+        too) would remove the parent's wake-up, and the parent's next query would wait for ever.
         """
         self._keep_open()
         self._begin()
 
     def _keep_open(self) -> None:
-        """Let the loops never be collected, which closes them."""
+        """Keep the loops from being garbage collected, which would close them."""
         for loop in [*self._free, *self._busy]:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(loop))
 
@@ -123,10 +125,10 @@ os.register_at_fork(after_in_child=_loops.leave_to_parent)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end on this thread. Once the process is ending it is cancelled instead.
+    """Run a coroutine to its end on this thread. Once the process is ending, the coroutine is cancelled instead.
 
-    Unlike `asyncio.run` it keeps the loop for the next call: a cancelled frame of DataFusion may be answered after the
-    work has ended, and would print an error if its loop were closed.
+    Unlike `asyncio.run` this keeps the loop for the next call. DataFusion may deliver a cancelled frame after the work
+    has ended, and would print an error if the loop were closed by then.
     """
     return _loops.run(work)
 

@@ -18,7 +18,8 @@ def operator_metrics(plan: ExecutionPlan) -> tuple[OperatorMetrics, ...]:
 
 
 def sum_operators(tasks: Iterable[tuple[OperatorMetrics, ...]]) -> tuple[OperatorMetrics, ...]:
-    """The operators of plans that ran, summed by their place in the plan: of all tasks of a stage, or of all units.
+    """The operators of several runs of a plan, summed by their position in the plan: over all tasks of a stage, or over
+    all units of a task.
 
     Tasks of a union run different children; then only the longest plan is shown.
     """
@@ -45,7 +46,8 @@ def _sum(operators: tuple[OperatorMetrics, ...]) -> OperatorMetrics:
 
 
 def _elapsed(metrics: MetricsSet) -> int | None:
-    """A scan counts reading and decoding apart, under a name of their own; the usual one has almost nothing of it."""
+    """The time an operator took. A scan counts reading and decoding under names of their own, and has almost nothing
+    under the usual name."""
     scanning = metrics.sum_by_name(_SCANNING)
     return metrics.elapsed_compute if scanning is None else scanning
 

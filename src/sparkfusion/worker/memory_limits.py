@@ -1,4 +1,5 @@
-"""How much memory work in this process may use, and where it spills: for tasks, heads and single-node queries alike."""
+"""How much memory work in this process may use, and where it spills. The same for tasks, heads and single-node
+queries."""
 
 from __future__ import annotations
 
@@ -13,9 +14,9 @@ _TEMP_DIRECTORY = "datafusion.runtime.temp_directory"
 
 
 def memory_share(settings: Settings, options: Mapping[str, str], *, alone: bool) -> int:
-    """Bytes for one task; `alone`, for what runs while no task does: the memory of all slots.
+    """Bytes for one task. With `alone`, for work that runs while no task does: the memory of all slots.
 
-    A limit that the user set in DataFusion is shared by the slots, unless `sparkfusion.task_memory_bytes` is set.
+    A limit that the user set in DataFusion is divided among the slots, unless `sparkfusion.task_memory_bytes` is set.
     """
     slots = settings.slots_or_default()
     share = settings.task_memory_or_default()

@@ -1,4 +1,5 @@
-"""Queries that have not ended. They are stopped when the process ends: none of their threads is in native code then."""
+"""Queries that have not ended. They are stopped when the process ends, so that none of their threads is in native code
+then."""
 
 from __future__ import annotations
 
@@ -8,13 +9,14 @@ from typing import Protocol
 
 
 class Work(Protocol):
-    """A query under way."""
+    """A running query."""
 
     def stop(self) -> None:
-        """Have it end soon, without waiting for that. From any thread, also when it has ended."""
+        """Ask the query to end soon, without waiting for it. Any thread may call this, also after the query has
+        ended."""
 
     def is_running(self) -> bool:
-        """Whether threads of its own still run."""
+        """Whether threads of the query still run."""
 
 
 _open: weakref.WeakSet[Work] = weakref.WeakSet()
@@ -22,7 +24,7 @@ os.register_at_fork(after_in_child=_open.clear)
 
 
 def add(work: Work) -> None:
-    """Remember a query that starts. It is forgotten when nobody has it any more."""
+    """Remember a query that starts. It is forgotten when no other object refers to it."""
     _open.add(work)
 
 

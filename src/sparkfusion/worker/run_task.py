@@ -1,4 +1,4 @@
-"""Run one task: decode strictly, execute, write every output partition, measure, clean up in every case."""
+"""Run one task: decode its plan strictly, execute it, write every output partition, measure, and always clean up."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ from sparkfusion.worker.unit_rows import row_chunks, unit_directory
 def run_task(
     order: TaskOrder, around: Surroundings, sink: Sink, cancel: CancelToken, feed: FeedEnd | None = None
 ) -> TaskReport:
-    """Run a task in this thread until it is done, failed or cancelled.
+    """Run a task in this thread until it is done, has failed or is cancelled.
 
-    All output partitions are drained at the same time, each frame going to the sink as it comes. On an error or a
-    cancel the sink is aborted, so nothing of the attempt is left. Errors come out classified, with the task's name.
+    All output partitions are read at the same time, and each frame goes to the sink at once. On an error or a cancel
+    the sink is aborted, so the attempt leaves nothing. Errors are classified and name the task.
 
     Args:
-        feed: where the units of a fed task come from.
+        feed: where the work units come from, for a task that reads a feed.
     """
     try:
         return _run_task(order, around, sink, cancel, feed)
@@ -81,7 +81,7 @@ def _run_task(
 
 
 class _Run:
-    """The execution of one task: of its plan once, or again and again over some of its units at a time."""
+    """The execution of one task. Its plan runs once; with a feed it runs again and again, over some units at a time."""
 
     def __init__(
         self, context: SessionContext, order: TaskOrder, around: Surroundings, sink: Sink, cancel: CancelToken
@@ -101,8 +101,8 @@ class _Run:
         self._execute(self._plan, self._sink)
 
     def by_units(self, feed: FeedInput, end: FeedEnd) -> None:
-        """Take units until there are no more, or the rows are enough. Without any, the plan runs over nothing: some
-        aggregates have a row for that."""
+        """Run the plan over units until there are no more, or until there are enough rows. If there is no unit at all,
+        the plan runs over no rows: some aggregates return a row for that."""
         enough = row_limit(self._plan)
         remote = WorkUnitFeed.remote(str(feed.feed), end.units, trust_python=self._around.trust_python)
         with unit_directory(self._around.spill_directory) as directory:
@@ -146,7 +146,7 @@ class _Run:
             raise name_table(error, feed.table) from error
 
     def _blame_one(self, error: SparkfusionError, store: str, files: list[UnitFile]) -> None:
-        """Find the first file that cannot be read, by reading them one by one."""
+        """Find the first file that cannot be read, by reading the files one by one."""
         for file in files:
             try:
                 self._execute(bind_feed(self._plan, [file], store), _Nowhere())
@@ -170,7 +170,8 @@ class _Run:
         self.operators = sum_operators(each for each in (self.operators, operator_metrics(plan)) if each)
 
     def _locate_line(self, error: SparkfusionError, encoded: bytes) -> SparkfusionError:
-        """The error with the line that it is about, if it is about one; as it is, if looking for it fails."""
+        """The error with the line that it is about. The unchanged error if it is not about a line, or if the search
+        fails."""
 
         def run(alone: bytes) -> None:
             loops.run(_run_plan(self._context, alone, 1, _Nowhere(), self._cancel))
@@ -181,7 +182,7 @@ class _Run:
 
 
 class _Nowhere:
-    """A sink for rows that nobody wants."""
+    """A sink that drops all rows."""
 
     def write(self, partition: int, batch: pa.RecordBatch) -> None:
         return
@@ -194,7 +195,8 @@ class _Nowhere:
 
 
 def _forget_frames(error: BaseException | None) -> None:
-    """Let go of what an error's tracebacks hold: the task's context, and with it its spill directory."""
+    """Clear the stack frames that an error's tracebacks hold: they keep the task's context alive, and with it its spill
+    directory."""
     while error is not None:
         traceback.clear_frames(error.__traceback__)
         error = error.__cause__ or error.__context__
@@ -210,8 +212,8 @@ def _bind_inputs(order: TaskOrder) -> bytes:
 async def _run_plan(
     context: SessionContext, encoded: bytes, outputs: int, sink: Sink, cancel: CancelToken
 ) -> tuple[ExecutionPlan, int]:
-    """Decode the plan and drain every output partition concurrently; a shuffle's repartition would otherwise buffer
-    the others."""
+    """Decode the plan and read every output partition concurrently. If they were read one by one, the repartition of a
+    shuffle would buffer the others."""
     loop = asyncio.get_running_loop()
     plan = ExecutionPlan.from_bytes(context, encoded)
     work = asyncio.gather(*(_drain(context, plan, partition, sink) for partition in range(outputs)))

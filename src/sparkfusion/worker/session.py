@@ -28,9 +28,9 @@ class Surroundings:
 
     Attributes:
         memory_limit: bytes before DataFusion spills.
-        spill_directory: where it spills to. Without one DataFusion makes one in the system's temporary directory when
-            it first spills. A given one costs every context a millisecond, because DataFusion makes and removes a
-            directory in it.
+        spill_directory: where it spills to. If empty, DataFusion makes a directory in the system's temporary directory
+            when it first spills. A given directory costs a millisecond for each context, because DataFusion makes and
+            removes a directory in it.
         trust_python: whether Python functions inside a plan may be unpickled.
     """
 
@@ -41,13 +41,15 @@ class Surroundings:
 
 
 def session_config(options: Mapping[str, str]) -> SessionConfig:
-    """A configuration with these options. Options of the runtime environment and of ours are not part of it."""
+    """A configuration with these options. Options of DataFusion's runtime environment and options of ours are left
+    out."""
     return _session_config(tuple(options.items()))
 
 
 @lru_cache(maxsize=16)
 def _session_config(options: tuple[tuple[str, str], ...]) -> SessionConfig:
-    """Setting every option takes half a millisecond, and all tasks of a query have the same; a context copies it."""
+    """Setting every option takes half a millisecond. All tasks of a query have the same options and a context copies
+    them, so the configuration is cached."""
     config = SessionConfig()
     for name, value in options:
         if not name.startswith(RUNTIME_PREFIX) and name not in _NOT_SET:
@@ -81,5 +83,6 @@ def _add_functions(context: SessionContext, options: Mapping[str, str]) -> None:
 
 
 def list_files_anew(context: SessionContext) -> None:
-    """Let every query of a context that serves several see the files that are there: DataFusion keeps listings."""
+    """Turn off the file listing cache of a context that runs several queries, so that each query sees the files that
+    exist then."""
     context.sql("SET datafusion.runtime.list_files_cache_limit = '0'")

@@ -1,4 +1,4 @@
-"""What travels to a worker and back. Plain data: picklable, comparable, without a live object in it."""
+"""What is sent to a worker and back. Plain data: picklable, comparable, without live objects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ Destination = Literal["store", "consumer"]
 
 @dataclass(frozen=True)
 class TaskInput:
-    """One group of an exchange that a task reads: a partition of a shuffle, else what one producer task made."""
+    """One group of an exchange that a task reads: a partition of a shuffle, otherwise the output of one producer
+    task."""
 
     exchange: ExchangeId
     group: int
@@ -71,7 +72,7 @@ class TaskOrder:
 
 @dataclass(frozen=True)
 class OperatorMetrics:
-    """What one operator of one task did. `depth` is its place in the plan's tree."""
+    """What one operator of one task did. `depth` is its depth in the plan's tree."""
 
     name: str
     depth: int
@@ -82,7 +83,7 @@ class OperatorMetrics:
 
 @dataclass(frozen=True)
 class Fetched:
-    """What of one exchange had to be brought from other workers for a task."""
+    """What a task had to fetch of one exchange from other workers."""
 
     exchange: ExchangeId
     bytes: int
@@ -92,14 +93,14 @@ class Fetched:
 
 @dataclass(frozen=True)
 class TaskReport:
-    """What a finished attempt says of itself.
+    """What a finished attempt reports.
 
     Attributes:
-        earlier_attempts: how many attempts at this task its host made before: failed, lost or overtaken.
-        recomputed_inputs: how many producer tasks the host had to run again, because their frames were lost.
+        earlier_attempts: how many attempts at this task Spark made before this one: failed, lost or overtaken.
+        recomputed_inputs: how many producer tasks Spark had to run again because their frames were lost.
         units: how many work units it read.
-        fetched: what came from other workers before it ran.
-        rejected: lines of its table that its reader left out.
+        fetched: what was fetched from other workers before it ran.
+        rejected: lines of its table that were skipped because they cannot be read.
     """
 
     key: TaskKey

@@ -1,4 +1,4 @@
-"""Units of a fed task: where they come from, and the files that a scan reads for them."""
+"""Work units of a task: where they come from, and the files that a scan reads for them."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class FeedInput:
-    """What a task is told of its feed. The provider stays where it is.
+    """What a task is told about its feed. The provider itself stays in the coordinator.
 
     Attributes:
-        files: whether units are files; otherwise a reader makes rows of them.
-        schema: the table's, in Arrow's encoding. `columns`: those that the query looks at.
+        files: whether units are files; otherwise a reader turns them into rows.
+        schema: the table's schema in Arrow's encoding. `columns`: those that the query reads.
     """
 
     feed: FeedId
@@ -52,7 +52,7 @@ class FeedInput:
 
 @dataclass(frozen=True)
 class FeedEnd:
-    """A task's end of its feed: what cannot travel as data.
+    """A task's end of its feed: live objects that are not sent with the order.
 
     Attributes:
         first: the offset in its ledger to begin at.
@@ -68,7 +68,7 @@ Chunk = tuple[str, list[UnitFile]]
 
 
 def unless_cancelled(items: Iterable[T], cancel: CancelToken) -> Iterator[T]:
-    """The items, as long as the task is not cancelled. Looks before each: what is done with one may take long."""
+    """The items, until the task is cancelled. Checked before each item, because the work on one may take long."""
     for item in items:
         if cancel.cancelled:
             raise asyncio.CancelledError
@@ -76,7 +76,7 @@ def unless_cancelled(items: Iterable[T], cancel: CancelToken) -> Iterator[T]:
 
 
 def file_chunks(units: Iterable[WorkUnit], feed: FeedInput) -> Iterator[Chunk]:
-    """File units as they are, one chunk for each object store."""
+    """The files of units as they are, one chunk for each object store."""
     stores: dict[str, list[UnitFile]] = {}
     for unit in units:
         if not isinstance(unit, FileUnit):
@@ -109,7 +109,7 @@ def _find_size(path: str, feed: FeedInput) -> int:
 
 
 def partition_values(unit: FileUnit, feed: FeedInput) -> tuple[bytes, ...]:
-    """The values of a unit's partition columns, as a scan takes them."""
+    """The encoded values of a unit's partition columns, as a scan needs them."""
     if not feed.partition_columns:
         return ()
     schema = feed.arrow_schema()
@@ -123,7 +123,7 @@ def partition_values(unit: FileUnit, feed: FeedInput) -> tuple[bytes, ...]:
 
 @lru_cache(maxsize=1024)
 def _encode_literal(value: str | bytes | None, type: pa.DataType) -> bytes:
-    """A value as plans carry it; DataFusion encodes it."""
+    """A value as plans hold it. DataFusion encodes it."""
     try:
         typed = pa.scalar(value, pa.binary() if isinstance(value, bytes) else pa.string()).cast(type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

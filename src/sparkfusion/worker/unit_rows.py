@@ -1,4 +1,4 @@
-"""Units that are no files: the user's reader makes rows of them, which a scan then finds in an Arrow file."""
+"""Units that are not files: the user's reader turns them into rows, which are written to an Arrow file for the scan."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def row_chunks(
     cancel: CancelToken,
     rejects: Rejects,
 ) -> Iterator[Chunk]:
-    """Rows that the reader makes of units, in Arrow files; a file is removed when the next chunk is asked for.
+    """The rows that the reader returns for units, in Arrow files. A file is removed when the next chunk is asked for.
 
-    A cancel ends it at the reader's next batch.
+    A cancelled task stops at the reader's next batch.
     """
     schema = feed.arrow_schema()
     context = ReaderContext(feed.table, schema, feed.columns, feed.headers, rejects)
@@ -55,7 +55,8 @@ def row_chunks(
 
 @contextmanager
 def unit_directory(spills: str) -> Iterator[Path]:
-    """A directory for rows of units, removed in the end: where the task spills, else in memory-backed storage."""
+    """A directory for rows of units, removed at the end: below the task's spill directory if it has one, otherwise in
+    memory-backed storage."""
     if spills:
         with tempfile.TemporaryDirectory(prefix="units-", dir=spills) as made:
             yield Path(made)
@@ -69,7 +70,7 @@ def unit_directory(spills: str) -> Iterator[Path]:
 
 
 class Spool:
-    """Arrow files, filled and then scanned together."""
+    """Arrow files that are filled first, and then scanned together."""
 
     def __init__(self, directory: Path, schema: pa.Schema) -> None:
         self._directory = directory
@@ -84,7 +85,7 @@ class Spool:
         return self._bytes >= _CHUNK_BYTES
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Batches of a few rows are put together: a million units may give a row each."""
+        """Add rows. Small batches are combined: a million units may return one row each."""
         self._small.append(batch)
         self._small_rows += batch.num_rows
         self._bytes += batch.nbytes
@@ -92,7 +93,7 @@ class Spool:
             self._write()
 
     def _write(self) -> None:
-        """A file of its own each time: one file cannot have several dictionaries for a column."""
+        """Write the rows to a new file each time: one file cannot have several dictionaries for a column."""
         path = self._directory / f"{len(self._files)}.arrow"
         with pa.ipc.new_file(str(path), self._schema) as writer:
             writer.write_table(pa.Table.from_batches(self._small, self._schema).combine_chunks())
@@ -110,7 +111,7 @@ class Spool:
 
 
 def _rows(reader: Reader, unit: WorkUnit, context: ReaderContext) -> Iterator[pa.RecordBatch]:
-    """What the reader makes of a unit, under the table's schema. Its errors name the table and the unit."""
+    """The rows that the reader returns for a unit, under the table's schema. Errors name the table and the unit."""
     try:
         for part in _parts(reader(unit, context)):
             yield conform(part, context)
@@ -152,7 +153,8 @@ async def _next(rows: AsyncIterator[Any]) -> Any:
 
 
 def conform(batch: pa.RecordBatch, context: ReaderContext) -> pa.RecordBatch:
-    """The batch under the table's schema: columns by name, cast where that loses nothing. Others may be left out."""
+    """The batch under the table's schema: columns are matched by name, and cast if the cast loses nothing. Columns that
+    the query does not read may be missing."""
     if batch.schema.equals(context.schema):
         return batch
     columns = []

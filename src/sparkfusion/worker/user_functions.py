@@ -1,4 +1,4 @@
-"""Functions of the user's that a task needs: they came with its order, or this process has them anyway."""
+"""The user's functions that a task needs. They came with its order, or this process has them already."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from sparkfusion.worker.unit_files import FeedEnd
 
 @dataclass(frozen=True)
 class OwnFunctions:
-    """Functions of the user's that the coordinator's process has anyway, so they need not travel.
+    """The user's functions in the coordinator's own process, where they need not be pickled.
 
     Attributes:
         prepare: gives a task's context the session's object stores.
-        readers: of feeds.
+        readers: the readers of feeds.
     """
 
     prepare: PrepareContext | None = None
@@ -33,7 +33,7 @@ NO_FUNCTIONS = OwnFunctions()
 
 
 def prepare_of(order: TaskOrder, own: OwnFunctions) -> PrepareContext | None:
-    """What gives the task's context the session's object stores."""
+    """The function that gives the task's context the session's object stores."""
     return own.prepare if order.recipe is None else _unpickle(order.recipe)
 
 
@@ -45,7 +45,7 @@ def feed_end_of(order: TaskOrder, own: OwnFunctions, units: UnitSource | None) -
 
 
 def _unpickle(data: bytes) -> Any:
-    """Only called where Python is trusted, which the guard has checked."""
+    """Unpickle a function. Only called if the worker trusts Python functions, which the guard has checked."""
     try:
         return pickle.loads(data)
     except Exception as error:

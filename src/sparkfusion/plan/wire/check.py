@@ -1,4 +1,4 @@
-"""Is DataFusion's plan format the one we know? Asked once per process, before the first plan is touched."""
+"""Check that DataFusion's plan format is the one we know: once for each process, before the first plan is changed."""
 
 from __future__ import annotations
 

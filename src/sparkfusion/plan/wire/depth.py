@@ -1,4 +1,4 @@
-"""How deep a plan is, measured on its bytes: whoever decodes it, runs it or drops it does so recursively.
+"""How deep a plan is, measured on its bytes: decoding, running and dropping a plan are all recursive.
 
 Two things end a process or a query. Decoders of protobuf stop at 100 messages inside each other, with an error. And a
 chain like `a + b + c + …` is written flat, but decoded to a tree as deep as the chain is long, which overflows a
@@ -26,7 +26,8 @@ def too_deep() -> PlanTooDeepError:
 
 
 def check_depth(plan: bytes) -> None:
-    """Raise `PlanTooDeepError` if it is not safe to decode a plan. Iterative; looks only into what can be too deep."""
+    """Raise `PlanTooDeepError` if it is not safe to decode a plan. Iterative; looks only into fields that can be too
+    deep."""
     waiting = [(PLAN, 0, len(plan), 1, 1)]
     while waiting:
         message, start, end, nested, levels = waiting.pop()

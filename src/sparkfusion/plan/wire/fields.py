@@ -1,4 +1,5 @@
-"""The fields of a protobuf message, read from its bytes: numbers and places, nothing decoded, no recursion."""
+"""The fields of a protobuf message, read from its bytes: numbers and offsets. Nothing is decoded, and nothing is
+recursive."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ RawField = tuple[int, int, int, int]
 
 
 def raw_fields(data: bytes, at: int, end: int) -> Iterator[RawField]:
-    """The fields of the message that stands between two places.
+    """The fields of the message between two offsets.
 
     >>> list(raw_fields(bytes([10, 2, 104, 105, 16, 7]), 0, 6))
     [(1, 2, 2, 4), (2, 0, 5, 6)]
@@ -43,7 +44,7 @@ def raw_fields(data: bytes, at: int, end: int) -> Iterator[RawField]:
 
 
 def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """The number at a place, and the place behind it."""
+    """The number at an offset, and the offset after it."""
     if at < end and data[at] < _ONE_BYTE:
         return data[at], at + 1
     value = shift = 0

@@ -1,8 +1,8 @@
-"""The plan format, message by message: which field holds what, for everything that may stand in a distributed plan.
+"""The plan format, message by message: which field holds what, for everything that may be in a distributed plan.
 
-Field numbers are facts of the wire format (datafusion-proto 55). `wire.proto` names what we change; this table names
-all there is, so that whoever looks at a plan of a stranger knows that nothing was overlooked. What is not here is not
-allowed: nodes that write or that hold plans we do not cut, expressions with plans or foreign bytes in them.
+Field numbers are facts of the wire format (datafusion-proto 55). `wire.proto` names the fields that we change. This
+table names all fields, so that a worker that checks another process's plan overlooks nothing. Everything else is
+refused: nodes that write, nodes with plans that we do not cut, and expressions with plans or foreign bytes in them.
 """
 
 from __future__ import annotations

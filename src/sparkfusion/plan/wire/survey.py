@@ -1,4 +1,5 @@
-"""Looking at the bytes of a stranger's plan before anything decodes them: every field of every message is known."""
+"""Check the bytes of another process's plan before anything decodes them: every field of every message must be
+known."""
 
 from __future__ import annotations
 
@@ -16,11 +17,11 @@ _LOOKED_INTO = FORMAT.keys() - VALUES.keys()
 
 
 class UnknownPlanError(UserError):
-    """A plan holds something that is not in the format, so nobody can tell what it would do."""
+    """A plan has something that is not in the format, so it is not known what it would do."""
 
 
 class _Rule(NamedTuple):
-    """What is known of a field. `place`: fields of one message with the same place exclude each other."""
+    """What is known about a field. `place`: fields of one message with the same place exclude each other."""
 
     kind: str
     place: int
@@ -28,7 +29,7 @@ class _Rule(NamedTuple):
 
 
 def functions_in(plan: bytes) -> int:
-    """How many functions travel in a plan. Raises if it holds a field that is not in the format, or one twice.
+    """How many pickled functions are in a plan. Raises if it has a field that is not in the format, or a field twice.
 
     A field that comes twice may be read differently by different decoders, and no encoder writes one.
     """

@@ -1,4 +1,4 @@
-"""What runs inside a Spark task. Shipped by reference: executors import it from their own sparkfusion."""
+"""What runs inside a Spark task. It is pickled by reference: executors import it from their own sparkfusion."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ from sparkfusion.worker.task import TaskOrder, TaskReport
 
 
 def run_on_executor(stage: StageWiring, records: Iterable[bytes]) -> Iterator[bytes]:
-    """Run one task: its record and its input rows come in, in any order; its answer goes out, with rows if asked for.
+    """Run one task. Its record and its input rows come in, in any order. Its answer goes out, with rows if they are
+    asked for.
 
-    An error that a retry may mend is raised, so that Spark tries again. The last attempt's error comes back as data,
-    like one that cannot be mended, so that it keeps its kind and its words.
+    An error that a retry may repair is raised, so that Spark tries again. The error of the last attempt, and an error
+    that a retry cannot repair, comes back as data: so it keeps its type and its message.
     """
     with workplace(stage) as place:
         attempt = _SparkAttempt(stage, records, place)
@@ -57,7 +58,7 @@ def run_on_executor(stage: StageWiring, records: Iterable[bytes]) -> Iterator[by
 
 
 def run_for_spark(stage: StageWiring, records: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
-    """Run one task inside a plan of Spark's own: its frames go to Spark, and so does every error."""
+    """Run one task inside a plan of Spark's own. Its frames go to Spark, and so does every error."""
     with workplace(stage) as place:
         report = _SparkAttempt(stage, records, place).run()
         for file in report.manifest.files:
@@ -67,7 +68,7 @@ def run_for_spark(stage: StageWiring, records: Iterable[bytes]) -> Iterator[pa.R
 
 
 class _SparkAttempt:
-    """One attempt at a task. Spark's own count of it is unique in its application, whatever is retried."""
+    """One attempt at a task. Spark's number of the attempt is unique in the application, also for retries."""
 
     def __init__(self, stage: StageWiring, records: Iterable[bytes], place: Workplace) -> None:
         _freeze_imports_once()
@@ -105,7 +106,8 @@ class _SparkAttempt:
 
     @contextmanager
     def _open_feed(self, order: TaskOrder) -> Iterator[tuple[TaskOrder, TaskEnds]]:
-        """The task's way to its feed, if it has one, and the order from where the consumer's rows end."""
+        """The order with the offset at which the consumer's rows end, and the connection to the task's feed if it has
+        one."""
         if order.feed is None:
             yield order, TaskEnds()
             return
@@ -118,7 +120,7 @@ class _SparkAttempt:
             yield replace(order, first=first), call.ends(order, order.compression)
 
     def _publish(self, report: TaskReport) -> TaskReport:
-        """The report after its frames are where others can read them."""
+        """The report, after the frames have been uploaded to where other tasks can read them."""
         if not isinstance(self._stage.outlet, ToUrl):
             return report
         key = report.key
@@ -154,6 +156,7 @@ def _address_row(to: ToRows, partition: int, row: bytes) -> Iterator[bytes]:
 
 @cache
 def _freeze_imports_once() -> None:
-    """Spark collects garbage after every task; what was imported need not be looked at again (75 to 59 ms a task)."""
+    """Exclude imported modules from garbage collection, which Spark runs after every task (75 ms become 59 ms for each
+    task)."""
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""Values of an answer in the types that Spark takes: Arrow's kernels, and recursion where types are nested."""
+"""Convert values of an answer to types that Spark accepts: with Arrow's kernels, and recursively for nested types."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _column(array: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _no_nulls_excluded(array: pa.Array, field: pa.Field, parent: pa.Array | None = None) -> pa.Array:
-    """The array, if its nulls are allowed; those below a null of the parent are not seen by anyone."""
+    """The array, if its nulls are allowed. Nulls below a null of the parent do not count: nothing reads them."""
     if not field.nullable and array.null_count:
         hidden = parent.is_null() if parent is not None else pa.scalar(False)
         if pc.any(pc.and_not(array.is_null(), hidden)).as_py():
@@ -89,7 +89,7 @@ def _map(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _parts(array: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Offsets from zero and the values between them, of any kind of list.
+    """Offsets from zero and the values between them, for any kind of list.
 
     Arrow's own cast to a list is not used: for a sliced list view, pyarrow 26 gives wrong offsets
     (docs/upstream-defects.md#other-packages).
@@ -104,7 +104,8 @@ def _mask(array: pa.Array) -> pa.Array | None:
 
 
 def _floor_to_microseconds(array: pa.Array) -> pa.Array:
-    """Arrow's `floor_temporal` is no faster, needs to know the zone, and overflows at the earliest instant."""
+    """Round down to microseconds. Arrow's `floor_temporal` is no faster, needs to know the zone, and overflows at the
+    earliest instant."""
     nanoseconds = array.view(pa.int64())
     towards_zero = pc.divide(nanoseconds, 1000)
     too_late = pc.greater(pc.multiply(towards_zero, 1000), nanoseconds)

@@ -30,7 +30,7 @@ class StoreChoice:
 
 
 def choose_store(settings: Settings, spark: SparkContext) -> StoreChoice:
-    """What the user set, else what fits the master. Raises where the two cannot work together."""
+    """The store that the user set, otherwise the one that fits the master. Raises if the two do not work together."""
     wanted, directory = settings.text("store"), settings.text("store_dir")
     if wanted == "auto":
         local = is_local(spark) and not is_url(directory)

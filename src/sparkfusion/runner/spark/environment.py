@@ -1,4 +1,5 @@
-"""Do driver and executors fit together? Asked once for each Spark context, before its first task of ours."""
+"""Check that driver and executors have matching versions: once for each Spark context, before its first task of
+ours."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ _checking = threading.Lock()
 
 @dataclass(frozen=True)
 class Misfit:
-    """A package that is not on a host as the driver needs it."""
+    """A package on a host that does not match the driver's."""
 
     package: str
     there: str
@@ -51,11 +52,12 @@ def describe_environment() -> Answer:
 
 
 def check_executors(spark: SparkContext) -> None:
-    """Compare versions on the executors with the driver's; plans and pickled functions do not cross versions.
+    """Compare versions on the executors with the driver's: plans and pickled functions cannot be used by other
+    versions.
 
-    Executors that lack nothing but sparkfusion get it shipped. Done once for a context, by whoever comes first, while
-    others wait. Everything that gives executors work of ours calls it first. Executors that Spark adds later are not
-    asked, but what was shipped reaches them too.
+    sparkfusion is shipped to executors that lack nothing else. This is done once for each context; concurrent callers
+    wait for it. All code that gives work to executors calls it first. Executors that Spark adds later are not checked,
+    but a shipped package reaches them too.
     """
     with _checking:
         if spark in _checked:
@@ -72,10 +74,10 @@ def check_executors(spark: SparkContext) -> None:
 
 
 def _run_this_python(spark: SparkContext) -> None:
-    """Let workers of a local Spark run the driver's Python where nobody has said which one.
+    """Let workers of a local Spark run the driver's Python, unless the user chose another one.
 
-    Spark would take the `python3` that it finds first. That is another one if the driver's virtual environment is not
-    activated, and in a local Spark no other can be meant.
+    Spark would use the first `python3` that it finds. That is a different one if the driver's virtual environment is
+    not activated, and with a local Spark the user cannot mean another one.
     """
     if not is_local(spark) or spark.pythonExec != _ANY_PYTHON:
         return
@@ -88,12 +90,12 @@ def is_checked(spark: SparkContext) -> bool:
 
 
 def slots_to_ask(spark: SparkContext) -> int:
-    """As many tasks as run at once, so that Spark gives one to each free slot, and so some to every executor."""
+    """As many tasks as run at once, so that every executor gets at least one."""
     return max(1, min(spark.defaultParallelism, _MOST_TASKS))
 
 
 def ask_executors(spark: SparkContext, here: Answer) -> list[Answer]:
-    """What the executors say. A Python of another version cannot even answer: Spark says it for it."""
+    """The versions that the executors report. Another Python version cannot even answer; then Spark's error says it."""
     tasks = slots_to_ask(spark)
     try:
         return list(spark.parallelize(range(tasks), tasks).mapPartitions(_reporter()).collect())
@@ -106,7 +108,7 @@ def ask_executors(spark: SparkContext, here: Answer) -> list[Answer]:
 
 
 def misfits(here: Answer, answers: Iterable[Answer]) -> dict[str, list[Misfit]]:
-    """What does not fit on which host; hosts where everything does are left out."""
+    """The packages that do not match, by host. Hosts without any are left out."""
     found: dict[str, list[Misfit]] = {}
     for there in answers:
         for package, version in here.items():
@@ -117,9 +119,10 @@ def misfits(here: Answer, answers: Iterable[Answer]) -> dict[str, list[Misfit]]:
 
 
 def _fits(it: Misfit) -> bool:
-    """What must really be equal: what reads plans, and what pickles.
+    """Whether two versions match. Packages that decode plans and that pickle must be equal.
 
-    Arrow's frames are the same between versions; its types are pickled inside functions, so the major version counts.
+    Arrow's frames are the same in all versions, but its types are pickled inside functions, so its major version must
+    be equal.
     """
     if it.there == it.here or not it.there[:1].isdigit():  # missing, or a reason
         return it.there == it.here
@@ -135,7 +138,8 @@ def _is_lack_of_us(it: Misfit) -> bool:
 
 
 def _refusal(spark: SparkContext, here: Answer, found: Mapping[str, list[Misfit]]) -> UserError:
-    """Hosts with the same fault are named together. That sparkfusion is missing is no fault: it would be shipped."""
+    """The error message. Hosts with the same problem are named together. A missing sparkfusion is no problem: it would
+    be shipped."""
     hosts: dict[str, list[str]] = {}
     for host, wrong in found.items():
         shown = ", ".join(str(each) for each in wrong if not _is_lack_of_us(each)) or "sparkfusion missing"
@@ -166,11 +170,12 @@ def _remedy(spark: SparkContext, here: Answer, packages: Iterable[str]) -> str:
 
 
 def _reporter() -> Callable[[Iterable[int]], Iterator[dict[str, str]]]:
-    """A function that tells what is installed where it runs.
+    """A function that reports what is installed where it runs.
 
-    It has to run where sparkfusion is not: being local to another function, and using nothing of this module, it is
-    pickled with its code and not by its name. It imports the packages, because one that is there may still not load;
-    tasks will need them anyway. Not sparkfusion: what a worker has imported, a shipped package cannot replace.
+    It must run where sparkfusion is not installed. Because it is local to another function and uses nothing of this
+    module, it is pickled with its code and not by its name. It imports the packages, because an installed package may
+    still fail to load, and tasks will need them anyway. It does not import sparkfusion: a shipped package cannot
+    replace a module that a worker has already imported.
     """
 
     def report(numbers: Iterable[int]) -> Iterator[dict[str, str]]:

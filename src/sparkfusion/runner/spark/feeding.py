@@ -34,7 +34,7 @@ class LazyFeedServer:
     def serve(
         self, query: QueryId, settings: Settings, book: FeedBook, delivery: Delivery, directory: str
     ) -> FeedAddress:
-        """Let the query's tasks read its feeds; `directory` is for rows on their way to the reader."""
+        """Let the query's tasks read its feeds. `directory` is for rows that wait to be delivered to the consumer."""
 
         def ends(task: FedTask) -> TaskEnds:
             if task.feed not in book.declared:

@@ -1,8 +1,9 @@
-"""Conditions of a plan in Spark's words. Spark may keep rows that DataFusion drops, but drops none that it keeps.
+"""Conditions of a plan as Spark filters. Spark may keep rows that DataFusion drops, but drops none that DataFusion
+keeps.
 
-In comparisons of values of one type the two disagree on one thing: a NaN whose sign bit is set, as 0.0 / 0.0 gives it
-on most machines. To DataFusion it is less than every number, to Spark greater. Both take other NaNs for equal and
-greater than every number, -0.0 for 0.0, and compare texts and binaries byte by byte.
+For values of one type the two compare differently in one case: a NaN whose sign bit is set, as 0.0 / 0.0 gives it on
+most machines. To DataFusion it is less than every number, to Spark greater. Both treat other NaNs as equal and greater
+than every number, and -0.0 as 0.0, and compare texts and binaries byte by byte.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _EPOCH = datetime(1970, 1, 1)
 
 
 def spark_filter(condition: Condition, columns: Sequence[Column]) -> Column:
-    """True of every row for which the condition is. `columns` are all of the table's."""
+    """A filter that is true for every row for which the condition is true. `columns` are all columns of the table."""
     match condition:
         case Compare() if condition.constant.kind == "float":
             return _compare_floats(columns[condition.column.index], condition.operator, condition.constant)
@@ -67,7 +68,7 @@ def spark_filter(condition: Condition, columns: Sequence[Column]) -> Column:
 
 
 def _join(join: Callable[[Column, Column], Column], parts: Sequence[Column]) -> Column:
-    """Halves first: Spark walks an expression recursively."""
+    """Combine the conditions as a balanced tree: Spark walks expressions recursively."""
     if len(parts) == 1:
         return parts[0]
     middle = len(parts) // 2
@@ -75,7 +76,8 @@ def _join(join: Callable[[Column, Column], Column], parts: Sequence[Column]) -> 
 
 
 def _compare_floats(column: Column, comparison: Operator, constant: Constant) -> Column:
-    """Only where it stands by itself or under AND and OR: the opposite of too many rows is too few."""
+    """Compare floats so that no row is lost. Not to be used under NOT: the negation of a filter that keeps too many
+    rows keeps too few."""
     value = float(constant.value)
     if math.isnan(value):
         return F.lit(True)

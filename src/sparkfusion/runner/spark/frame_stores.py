@@ -1,4 +1,4 @@
-"""The exchange stores of Spark: where the frames of a query's tasks are between its jobs."""
+"""The stores of Spark: where the frames of a query's tasks are kept between its jobs."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from sparkfusion.worker.task import TaskInput, TaskOrder
 
 
 class SparkStore(ABC):
-    """What differs between the stores. Used by the threads of one query's jobs, at the same time.
+    """What differs between the stores. The threads of one query's jobs use it at the same time.
 
     Attributes:
         directory: the query's own directory here, removed by `close`.
-        home, memory_home: directories for tasks on the driver's machine; empty where executors are elsewhere.
+        home, memory_home: directories for tasks on the driver's machine; empty if executors run on other machines.
     """
 
     directory: str
@@ -52,19 +52,20 @@ class SparkStore(ABC):
 
     @abstractmethod
     def rows_of(self, task: TaskOrder) -> tuple[tuple[RowInput, ...], list[Piece]]:
-        """The task's inputs that come as rows, and where Spark finds them."""
+        """The inputs of the task that come as rows, and where Spark finds them."""
 
     @abstractmethod
     def run(self, plan: RowPlan, function: TaskFunction, tasks: Sequence[TaskOrder]) -> list[SparkAnswer]:
-        """Run one Spark job; returns when it is done. Manifests of what is read here name files that are here."""
+        """Run one Spark job and return when it is done. Manifests of outputs that the driver reads name files on this
+        machine."""
 
     @property
     def frames_url(self) -> str:
-        """Where frames have to be downloaded from; may hold secrets. Empty if they need not be."""
+        """The URL to download frames from; may hold secrets. Empty if they need not be downloaded."""
         return ""
 
     def bring_here(self, inputs: tuple[TaskInput, ...]) -> tuple[TaskInput, ...]:
-        """Inputs of the driver's own, in files of this machine."""
+        """Inputs of the head, in files of this machine."""
         return inputs
 
     @abstractmethod
@@ -73,7 +74,7 @@ class SparkStore(ABC):
 
 
 class FileStore(SparkStore):
-    """Frames in files that every task reads where they are: on this machine, or in a directory that all share."""
+    """Frames in files that every task reads directly: on this machine, or in a shared directory."""
 
     readable_at_once = True
 
@@ -133,10 +134,10 @@ class UrlStore(FileStore):
 
 
 class ShuffleStore(SparkStore):
-    """Frames ride in Spark's own shuffle, which keeps them on the executors and makes lost ones again.
+    """Frames are rows of Spark's own shuffle, which keeps them on the executors and recomputes lost ones.
 
-    A stage is materialised by a job that reads only one small partition, of the tasks' answers. What the driver itself
-    reads (the head's inputs, rows for the reader) comes with the answers and is written to files here.
+    A stage is computed by a job that reads only one small partition, with the tasks' answers. Frames that the driver
+    itself reads (the head's inputs, rows for the consumer) come with the answers and are written to files here.
     """
 
     readable_at_once = False

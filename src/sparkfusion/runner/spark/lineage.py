@@ -1,7 +1,7 @@
-"""An answer as a Spark DataFrame: the whole stage graph as one lineage of Spark's, run by Spark when somebody asks.
+"""An answer as a Spark DataFrame: the whole stage graph as one Spark lineage, which Spark runs when it needs the rows.
 
-No coordinator watches this: stages are computed and recomputed by Spark alone, frames ride in its shuffle. So it is
-only for queries whose stages give the same rows again.
+No coordinator watches this: Spark alone computes and recomputes stages, and its shuffle holds the frames. So it is only
+for queries whose stages always give the same rows.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Lineage:
         self._outputs: dict[StageId, dict[int, Output]] = {}
 
     def last_rows(self) -> Any:
-        """What each task of the last stage reads."""
+        """The rows that each task of the last stage reads."""
         *before, last = self._graph.stages
         for stage in before:
             partitions = self._graph.exchange(stage.output).partitions
@@ -83,7 +83,8 @@ class _Lineage:
 
 
 def _wiring(session: SparkSession, *, keyed: bool) -> StageWiring:
-    """No directory of the driver: the DataFrame may live longer than the session that made it."""
+    """The wiring of a stage without directories of the driver: the DataFrame may live longer than the session that made
+    it."""
     attempts = attempts_of(session.sparkContext)
     return StageWiring(ToRows(keyed), attempts, home="", memory_home="", answers_errors=False)
 

@@ -1,4 +1,4 @@
-"""What the name of a Spark master says about where its tasks run."""
+"""What the name of a Spark master tells about where its tasks run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def is_local(spark: SparkContext) -> bool:
 
 
 def attempts_of(spark: SparkContext) -> int:
-    """How often Spark itself tries a task. A local master without a second number tries once."""
+    """How many attempts Spark itself makes at a task. A local master without a second number makes one."""
     found = _LOCAL_WITH_ATTEMPTS.fullmatch(spark.master or "")
     if found is not None:
         return int(found[1])

@@ -1,4 +1,4 @@
-"""Is a store really shared? Tried out before the first query that needs it, so that no frame file is missing later."""
+"""Check that a store is really shared, before the first query that needs it, so that no frame file is missing later."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _reached: weakref.WeakKeyDictionary[SparkContext, set[str]] = weakref.WeakKeyDic
 
 @dataclass(frozen=True)
 class Visit:
-    """What one task came to: the name of the file it left, or why it could not."""
+    """The result of one check task: the name of the file it wrote, or why it could not."""
 
     host: str
     left: str = ""
@@ -37,8 +37,8 @@ class Visit:
 def check_reach(spark: SparkContext, url: str) -> None:
     """Make sure that driver and executors see the same files below a directory or URL; raises if they do not.
 
-    The driver leaves a token, tasks on the executors read it and leave files of their own, the driver looks for those.
-    Everything is removed again. Done once for each context and store; takes one small Spark job.
+    The driver writes a token. Tasks on the executors read it and write files of their own, and the driver looks for
+    those. Everything is removed again. This is done once for each context and store, and takes one small Spark job.
     """
     if url in _reached.get(spark, ()):
         return
@@ -57,7 +57,7 @@ def check_reach(spark: SparkContext, url: str) -> None:
 
 @contextmanager
 def _meeting_place(url: str) -> Iterator[str]:
-    """A place as queries make theirs, so that it has the same rights."""
+    """A directory or URL made like those of queries, so that it has the same permissions."""
     home: SharedHome | RemoteHome
     if is_url(url):
         home = RemoteHome(url, new_query_id())
@@ -80,7 +80,7 @@ def _send(spark: SparkContext, visit: Callable[[Iterable[int]], Iterator[Visit]]
 
 
 def visit_place(place: str, token: str, numbers: Iterable[int]) -> Iterator[Visit]:
-    """On an executor: read the token, leave a file. What goes wrong comes back as data."""
+    """On an executor: read the token and write a file. Errors come back as data."""
     host, name = platform.node(), f"{uuid.uuid4().hex}.arrow"
     list(numbers)  # a task that does not read its input loses its worker
     try:

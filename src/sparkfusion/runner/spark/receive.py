@@ -31,7 +31,7 @@ class Received:
 
 
 def receive(records: Iterable[bytes], directory: Path) -> Received:
-    """Read everything that Spark gives the task: a worker that leaves some of it unread is thrown away by Spark."""
+    """Read everything that Spark gives the task: Spark ends a worker that leaves some of it unread."""
     chunks, tables = ChunkSpool(directory), TableMessages(directory)
     task: bytes | None = None
     incoming = iter(records)
@@ -51,9 +51,9 @@ def receive(records: Iterable[bytes], directory: Path) -> Received:
 
 
 class TableMessages:
-    """The messages of one task, below a directory that the caller removes.
+    """The Arrow messages of one task, below a directory that the caller removes.
 
-    Messages may come before the task's record, which has the schema, so they are written as they are and read then.
+    Messages may come before the task's record, which has the schema. So they are written unchanged, and decoded later.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -66,7 +66,7 @@ class TableMessages:
         self._sizes[table].append(len(message))
 
     def bind(self, plan: bytes, tables: Sequence[TableInput]) -> bytes:
-        """The plan over the rows that came. All rows of a table stand for its first part, the others are empty."""
+        """The plan over the rows that came. The first part of a table gets all its rows; the other parts are empty."""
         if not tables:
             return plan
         files = {each.table: (each.parts[0], self._file(each)) for each in tables}

@@ -1,8 +1,8 @@
 """Spark's data path as far as we use it: RDDs of byte strings, which Spark shuffles, fetches and recomputes for us.
 
-PySpark's own `RDD.partitionBy` is built from the same JVM classes, but gathers hundreds of values before it hands them
-on; our values are megabytes. So the few JVM calls are made here, and nowhere else. A call costs 0.2 to 1 ms, so the
-usual shapes of a stage take a handful of them, whatever the number of tasks.
+PySpark's own `RDD.partitionBy` uses the same JVM classes, but collects hundreds of values before it passes them on; our
+values are megabytes. So the few JVM calls are made here, and nowhere else. A call costs 0.2 to 1 ms. The usual shapes
+of a stage need only a handful of calls, whatever the number of tasks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _KEY = struct.Struct(">q")
 class Shuffled:
     """Rows after a shuffle. Spark computes its map side once, when a partition is first read, and again if it is lost.
 
-    `pairs` is the JVM's form that still knows how it is partitioned, `rows` the plain one.
+    `pairs` is the JVM object that still knows its partitioning, `rows` the plain RDD.
     """
 
     pairs: Any
@@ -52,7 +52,7 @@ class Piece:
 
 
 class RowPlan:
-    """Which rows each task of a job reads: its own record, and pieces of what other jobs made."""
+    """Which rows each task of a job reads: its own record, and pieces of the output of other jobs."""
 
     def __init__(self, spark: SparkContext, records: Sequence[bytes], pieces: Sequence[Sequence[Piece]]) -> None:
         self._spark = spark
@@ -60,7 +60,7 @@ class RowPlan:
         self._pieces = pieces
 
     def run(self, function: TaskFunction) -> JavaRows:
-        """The rows that a Python function makes of what each task reads, which comes in no particular order."""
+        """Apply a Python function to the rows that each task reads, in no particular order, and return its rows."""
         if not any(self._pieces):
             return _python(self._spark, self._own_records(), function)
         shuffles = all(isinstance(piece.source, Shuffled) for each in self._pieces for piece in each)
@@ -74,9 +74,9 @@ class RowPlan:
         return _python(self._spark, self._side_by_side(sorted(partitions)), function, inline)
 
     def rows(self) -> JavaRows:
-        """What each task reads, its record among it, as single rows.
+        """The rows that each task reads, including its record, as single rows.
 
-        Marked rows are pairs in the JVM, which only a Python worker takes apart.
+        Marked rows are pairs in the JVM; only a Python worker separates them.
         """
         if not any(self._pieces):
             return self._own_records()
@@ -85,16 +85,16 @@ class RowPlan:
         return _python(self._spark, rows, iter) if pairs else rows
 
     def _own_records(self) -> JavaRows:
-        """Partition i holds record i, pickled inside a list as PySpark does it."""
+        """An RDD whose partition i holds record i, pickled inside a list as PySpark does it."""
         return self._spark.parallelize(self._records, len(self._records))._jrdd
 
     def _same_for_all(self) -> JavaRows:
-        """Every task reads the same: the product with one partition, so a record comes before each row."""
+        """Every task reads the same rows: the product with one partition, so a record comes before each row."""
         common = _union([_only(self._spark, piece.rows, piece.partitions) for piece in self._pieces[0]]).coalesce(1)
         return _product(self._spark, self._own_records(), common)
 
     def _side_by_side(self, partitions: list[int]) -> JavaRows:
-        """Task i reads partition p(i) of every shuffle: Spark puts equally partitioned inputs together itself."""
+        """Task i reads partition p(i) of every shuffle: Spark itself combines equally partitioned inputs."""
         first, *others = (piece.source for piece in self._pieces[0])
         pairs = functools.reduce(lambda left, right: left.union(right.pairs), others, first.pairs)
         return _only(self._spark, _values(self._spark, pairs), tuple(partitions))
@@ -110,7 +110,7 @@ class RowPlan:
 
 
 def _shared_partitions(pieces: Sequence[Sequence[Piece]]) -> list[int] | None:
-    """The one partition that each task reads of the same shuffles; None if it is not as simple as that."""
+    """The one partition that each task reads of the same shuffles; None if tasks read anything else."""
     sources = [piece.source for piece in pieces[0]]
     if not all(isinstance(source, Shuffled) and source.partitions == sources[0].partitions for source in sources):
         return None
@@ -141,7 +141,7 @@ def key(partition: int) -> bytes:
 
 
 def collect(spark: SparkContext, rows: JavaRows, partition: int | None = None) -> list[bytes]:
-    """Run a job and bring its rows here; of one partition only, if that is given. No Python worker is used for that."""
+    """Run a job and return its rows; if a partition is given, only of that one. This needs no Python worker."""
     if partition is not None:
         rows = _only(spark, rows, (partition,))
     return RDD(rows, spark, NoOpSerializer()).collect()
@@ -155,7 +155,7 @@ def as_dataset(session: SparkSession, rows: JavaRows) -> DataFrame:
 
 
 def limit_partitions(frame: DataFrame, rows: int) -> DataFrame:
-    """At most so many rows of every partition. Spark's own `limit` would bring all of them into one."""
+    """At most this many rows of every partition. Spark's own `limit` would move all rows to one partition."""
     session = frame.sparkSession
     local: Any = frame._jdf.limit(rows).queryExecution().logical().child()
     datasets = _class(session.sparkContext, "org.apache.spark.sql.classic.Dataset")
@@ -163,7 +163,7 @@ def limit_partitions(frame: DataFrame, rows: int) -> DataFrame:
 
 
 def forget(spark: SparkContext, shuffled: Shuffled) -> None:
-    """Remove a shuffle's files from all executors now; Spark does it when the JVM next collects garbage."""
+    """Remove a shuffle's files from all executors now; Spark itself does it only when the JVM next collects garbage."""
     cleaner: Any = spark._jsc.sc().cleaner()
     if cleaner.isDefined():
         cleaner.get().doCleanupShuffle(shuffled.shuffle_id, False)
@@ -191,7 +191,7 @@ def _before(record: bytes, rows: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _product(spark: SparkContext, left: JavaRows, right: JavaRows) -> JavaRows:
-    """Each row of the one, followed by a row of the other; a Python worker gets the two one after the other."""
+    """Each row of the first, followed by a row of the second; a Python worker gets the two one after the other."""
     product = left.cartesian(right)
     java: Any = _class(spark, "org.apache.spark.api.java.JavaRDD")
     return java.fromRDD(product.rdd(), product.classTag())
@@ -210,7 +210,7 @@ def _only(spark: SparkContext, rows: JavaRows, partitions: tuple[int, ...]) -> J
 
 @functools.lru_cache(maxsize=16)
 def _class(spark: SparkContext, name: str) -> Any:
-    """A class of the JVM; to find one takes a call for each part of its name."""
+    """A class of the JVM, cached: finding one takes a call for each part of its name."""
     found: Any = spark._jvm
     for part in name.split("."):
         found = getattr(found, part)
@@ -230,7 +230,7 @@ def _scala_set(spark: SparkContext, numbers: tuple[int, ...]) -> Any:
 
 
 def _union(parts: Sequence[JavaRows]) -> JavaRows:
-    """Halves first: a chain of unions nests as deeply as it is long, and Spark walks it recursively."""
+    """A balanced tree of unions: a chain would be as deep as it is long, and Spark walks it recursively."""
     if len(parts) == 1:
         return parts[0]
     middle = len(parts) // 2

@@ -1,4 +1,4 @@
-"""The runner that hosts tasks on a user's Spark session."""
+"""The runner that runs tasks on a user's Spark session."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sparkfusion.runner.spark.spark_tables import SparkTables
 
 
 class SparkRunner:
-    """Runs queries as jobs of a Spark session. Closing it leaves a session that the user brought as it was."""
+    """Runs queries as jobs of a Spark session. Closing it does not change a session that the user brought."""
 
     name = "spark"
 
@@ -75,7 +75,7 @@ class SparkRunner:
 
 
 def classic_session(session: Any) -> SparkSession:
-    """The session if it is a classic one; a clear answer if it is not."""
+    """The session if it is a classic one; raises a clear error if it is not."""
     if not isinstance(session, SparkSession):
         kind = f"{type(session).__module__}.{type(session).__qualname__}"
         connect = ".connect." in kind

@@ -1,4 +1,4 @@
-"""The installed sparkfusion as a zip that Spark takes to executors which lack it."""
+"""The installed sparkfusion as a zip, which Spark sends to executors that lack it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def build_zip(directory: Path) -> Path:
 
 
 def _sources(folder: Traversable, path: str) -> Iterator[tuple[str, Traversable]]:
-    """Works for a package in a directory and for one in a zip: a driver may have been shipped to itself."""
+    """The source files of the package. It may be a directory or a zip: a driver may itself run from a shipped
+    package."""
     for entry in sorted(folder.iterdir(), key=lambda each: each.name):
         if entry.is_dir() and entry.name != "__pycache__" and not entry.name.startswith("."):
             yield from _sources(entry, f"{path}/{entry.name}")
@@ -59,5 +60,5 @@ def _sources(folder: Traversable, path: str) -> Iterator[tuple[str, Traversable]
 
 
 def _add(target: zipfile.ZipFile, name: str, data: bytes) -> None:
-    """With a fixed time, so that the same sources make the same file."""
+    """Add a file with a fixed time, so that the same sources make the same zip."""
     target.writestr(zipfile.ZipInfo(name, _LONG_AGO), data, zipfile.ZIP_DEFLATED)

@@ -1,4 +1,4 @@
-"""From what Spark says of a failed job to an error of ours."""
+"""Turn Spark's messages about a failed job into errors of ours."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DEATH_HINT = (
 def spark_error(error: Exception, tasks: Sequence[TaskKey]) -> SparkfusionError:
     """Why a job of these tasks failed, in a few words.
 
-    A task's own error comes back as data, so what arrives here is Spark's: a cancelled job, a crashed Python worker,
+    A task's own error comes back as data. So what arrives here is Spark's: a cancelled job, a crashed Python worker, or
     a lost executor.
     """
     if isinstance(error, SparkfusionError):
@@ -44,7 +44,7 @@ def spark_error(error: Exception, tasks: Sequence[TaskKey]) -> SparkfusionError:
 
 
 def error_of(failure: SparkfusionError, key: TaskKey) -> SparkfusionError:
-    """What to tell of one task of a job that failed. The death of a process is only the fault of the task in it."""
+    """The error for one task of a failed job. If a process died, only the task that ran in it is to blame."""
     if not isinstance(failure, TaskCrashError | WorkerLostError) or failure.where is None or failure.where == key:
         return failure
     return ExternalError(f"task {failure.where.task} of the same Spark job failed: {failure.message}", where=key)

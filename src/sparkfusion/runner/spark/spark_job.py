@@ -44,7 +44,7 @@ from sparkfusion.worker.task import TaskInput, TaskOrder, TaskReport
 
 
 class SparkJob(CoordinatedJob):
-    """The driver's task host on Spark. The head runs here, over files that the tasks wrote."""
+    """Launches tasks as Spark jobs. The head runs here, over files that the tasks wrote."""
 
     def __init__(self, job: QueryJob, spark: SparkContext, tables: SparkTables, feeding: LazyFeedServer) -> None:
         self._attempts = attempts_of(spark)
@@ -94,7 +94,7 @@ class SparkJob(CoordinatedJob):
         return is_light(stage.plan) and not self._tables.read_by(stage.plan)
 
     def _sink_here(self, order: TaskOrder) -> Sink | None:
-        """For a task of a small stage; None if its rows go to the consumer."""
+        """The sink for a task of a small stage; None if its rows go to the consumer."""
         assert self._store.here is not None
         if order.writes is not None:
             return CopySink(order.key, self._store.here, order.writes)
@@ -108,11 +108,12 @@ class SparkJob(CoordinatedJob):
         return replace(order, inputs=self._store.bring_here(order.inputs))
 
     def surroundings(self, order: TaskOrder) -> Surroundings:
-        """It spills to the query's own directory, which goes whatever happens to the task."""
+        """The task spills to the query's own directory, which is always removed."""
         return replace(super().surroundings(order), spill_directory=self._store.directory)
 
     def discard(self, key: TaskKey) -> None:
-        """Of tasks that ran here. Spark names its attempts itself; what a lost one wrote goes when the query ends."""
+        """Remove the files of a task that ran here. Spark numbers its attempts itself; what a lost attempt wrote is
+        removed when the query ends."""
         if self._store.here is not None:
             self._store.here.discard(key)
 
@@ -122,9 +123,9 @@ class SparkJob(CoordinatedJob):
         self._store.close()
 
     def _run_fed_job(self, tasks: Sequence[TaskOrder]) -> None:
-        """A task that waits for units holds a slot of Spark's: it starts when there is something to do for it.
+        """Start each task when there are units for it: a task that waits for units would hold one of Spark's slots.
 
-        Tasks that read no feed, in the same stage, do not wait for that.
+        Tasks of the same stage that read no feed start at once.
         """
         unfed = [task for task in tasks if task.feed is None]
         if unfed:
@@ -143,7 +144,8 @@ class SparkJob(CoordinatedJob):
         self._run_job(tasks)
 
     def _run_job(self, tasks: Sequence[TaskOrder]) -> None:
-        """Run tasks as one Spark job and tell the driver of each; on the pool's thread, must not raise."""
+        """Run tasks as one Spark job and report each to the coordinator. Runs on a thread of the pool and must not
+        raise."""
         with self._told_lock:
             self._waiting.update({task.key: task for task in tasks})
         try:
@@ -160,7 +162,7 @@ class SparkJob(CoordinatedJob):
                 self._tell(task, answers.get(task.key))
 
     def _hear(self, answer: SparkAnswer) -> None:
-        """A task is done, its job is not. Called on Spark's thread, which no subscriber of ours may hold."""
+        """A task is done while its job still runs. Called on a thread of Spark, which subscribers must not block."""
         self._pool.submit(functools.partial(self._heard, answer))
 
     def _heard(self, answer: SparkAnswer) -> None:
@@ -173,7 +175,7 @@ class SparkJob(CoordinatedJob):
             self._tell(task, answer)
 
     def _take(self, key: TaskKey) -> bool:
-        """Whether the driver has still to be told of this task; the caller does it."""
+        """Whether this task still has to be reported to the coordinator; the caller then does it."""
         with self._told_lock:
             return self._waiting.pop(key, None) is not None
 
@@ -192,7 +194,7 @@ class SparkJob(CoordinatedJob):
             return self._store.run(RowPlan(self._spark, records, pieces), work, tasks)
 
     def _table_rows(self, stage: StageId) -> dict[TableId, Any]:
-        """Made once for a stage, however many jobs and attempts it takes."""
+        """The rows of the tables that a stage reads: made once for each stage, for all its jobs and attempts."""
         with self._tables_lock:
             if stage not in self._rows_of_stage:
                 self._rows_of_stage[stage] = self._tables.rows(self._job.graph.stage(stage).plan)
@@ -223,14 +225,14 @@ class SparkJob(CoordinatedJob):
         )
 
     def _chosen_memory(self) -> int:
-        """What the user set for a task; 0 leaves it to the executor's machine."""
+        """The user's memory limit for a task; 0 leaves it to the executor's machine."""
         return self._job.settings.integer("task_memory_bytes")
 
     def _memory_left(self) -> int:
         return max(0, self._job.settings.store_memory_or_default() - self._memory_used)
 
     def _tell(self, task: TaskOrder, answer: SparkAnswer | None) -> None:
-        """Tell the driver how a task ended; must not raise. Rows for the reader may wait for it."""
+        """Report to the coordinator how a task ended; must not raise. May wait until the consumer has taken rows."""
         streamed = False
         try:
             if answer is None:
@@ -258,7 +260,7 @@ class SparkJob(CoordinatedJob):
         self._coordinator.report_failure(task.key, error, final=self._attempts > 1)
 
     def _pass_on(self, report: TaskReport) -> None:
-        """Give a finished task's rows to the reader; nobody else reads its files."""
+        """Give a finished task's rows to the consumer; no other task reads its files."""
         files = tuple(SourceFile(file.path, file.bytes) for file in report.manifest.files)
         (rows,) = self._store.bring_here((TaskInput(0, 0, files),))
         for file in rows.files:

@@ -79,13 +79,14 @@ class SparkTables:
         return bool(self._frames) and bool(tables_read(decode(plan)))
 
     def rows(self, stage_plan: bytes) -> dict[TableId, Any]:
-        """The rows of every table that a stage reads. Asked for once: another time Spark may divide them otherwise."""
+        """The rows of every table that a stage reads. Asked for once: a second time Spark may divide them
+        differently."""
         if not self._frames:
             return {}
         return {read.table: self._rows(read) for read in tables_read(decode(stage_plan))}
 
     def inputs(self, task_plan: bytes, rows: Mapping[TableId, Any]) -> TableInputs:
-        """What one task of the stage reads of them."""
+        """What one task of the stage reads of the tables."""
         if not rows:
             return TableInputs()
         inputs, pieces = [], []
@@ -99,8 +100,8 @@ class SparkTables:
     def _rows(self, read: TableRead) -> Any:
         """The table's rows for one stage: record-batch messages, each after a mark that names the table.
 
-        Columns that nobody looks at are NULL, so Spark does not even read them. With adaptive execution Spark runs
-        the DataFrame's own stages now, under the caller's job tag.
+        Columns that the query does not use are NULL, so Spark does not even read them. With adaptive execution Spark
+        runs the DataFrame's own stages now, under the caller's job tag.
         """
         frame, table = self._frames[read.table]
         if self._schema_of(frame) != table.schema:
@@ -129,14 +130,14 @@ class SparkTables:
 
 
 def _number_columns(frame: DataFrame) -> DataFrame:
-    """The frame's columns named by their place: names may differ in case only. Without metadata: that of a CHAR column
-    makes Spark pad what the column is compared with."""
+    """The DataFrame with columns that are named by their number: names may differ only in case. Column metadata is
+    removed: that of a CHAR column makes Spark pad the values that the column is compared with."""
     numbered = frame.toDF(*(f"c{number}" for number in range(len(frame.columns))))
     return numbered.select([F.col(place).alias(place, metadata={}) for place in numbered.columns])
 
 
 def _narrow(placed: DataFrame, read: TableRead) -> DataFrame:
-    """Only rows that the plan needs, as far as Spark can tell."""
+    """Only rows that the plan needs, as far as Spark can decide it."""
     if read.condition is not None:
         condition = spark_filter(read.condition, [F.col(place) for place in placed.columns])
         try:
@@ -149,7 +150,7 @@ def _narrow(placed: DataFrame, read: TableRead) -> DataFrame:
 def _piece(rows: Any, wanted: Sequence[int], parts: int) -> Piece | None:
     """The partitions of a DataFrame that belong to these parts of its table; None if there are none.
 
-    Part p of n stands for the p-th n-th of the partitions, whatever their number turns out to be.
+    Part p of n has the p-th n-th of the partitions, whatever their number turns out to be.
     """
     count = rows.getNumPartitions()
     found = [i for part in wanted for i in range(part * count // parts, (part + 1) * count // parts)]
@@ -157,7 +158,7 @@ def _piece(rows: Any, wanted: Sequence[int], parts: int) -> Piece | None:
 
 
 def _size_guess(frame: DataFrame) -> int:
-    """What Spark's optimizer believes; a wild guess of it must not become a number of tasks."""
+    """The size that Spark's optimizer estimates. A very wrong estimate must not lead to a huge number of tasks."""
     try:
         size = int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
     except Exception:
@@ -166,7 +167,7 @@ def _size_guess(frame: DataFrame) -> int:
 
 
 def _column(place: str, field: StructField, *, needed: bool) -> Column:
-    """The column, or NULL of its type. Of a TIME no NULL can be made, unless spark.sql.timeType.enabled is set."""
+    """The column, or NULL of its type. For a TIME there is no NULL unless spark.sql.timeType.enabled is set."""
     if needed or "time(" in field.dataType.simpleString():
         return F.col(place)
     return F.lit(None).cast(field.dataType).alias(place)

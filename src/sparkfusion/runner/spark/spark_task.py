@@ -1,4 +1,4 @@
-"""What travels to executors and back: orders and answers as on every runner, and how Spark wires them."""
+"""What is sent to executors and back: orders and answers as on every runner, and how Spark brings them their rows."""
 
 from __future__ import annotations
 
@@ -35,19 +35,20 @@ class ToFiles:
 
 @dataclass(frozen=True)
 class ToUrl:
-    """Frames are uploaded to `frames_url`, which every task reaches, and downloaded by whoever reads them."""
+    """Frames are uploaded to `frames_url`, which every task reaches, and downloaded by the tasks that read them."""
 
 
 @dataclass(frozen=True)
 class ToRows:
-    """Frames leave as rows, together with the answer; `keyed`, for a shuffle: each after the partition it goes to."""
+    """Frames leave as rows, together with the answer. `keyed`, for a shuffle: each row comes after the number of its
+    partition."""
 
     keyed: bool
 
 
 @dataclass(frozen=True)
 class InPlace:
-    """Frames stay in the task's own workplace: it makes something else of them."""
+    """Frames stay in the task's own directory: the task converts them itself."""
 
 
 Outlet = ToFiles | ToUrl | ToRows | InPlace
@@ -55,15 +56,17 @@ Outlet = ToFiles | ToUrl | ToRows | InPlace
 
 @dataclass(frozen=True)
 class StageWiring:
-    """How the tasks of one Spark job get their bytes, and where they leave them; it travels once, in the closure.
+    """How the tasks of one Spark job get their inputs, and where their frames go. It is sent once, in the closure.
 
     Attributes:
         outlet: where the tasks' frames go.
-        attempts: how often Spark tries a task.
-        home: a directory of the query that this machine's driver removes; empty where executors are elsewhere.
+        attempts: how many attempts Spark makes at a task.
+        home: a directory of the query that the driver on this machine removes; empty if executors run on other
+            machines.
         memory_home: the same, in memory-backed storage.
         frames_url: where the frames of inputs are, if they have to be downloaded; may hold secrets.
-        answers_errors: an error that no retry would mend comes back as data; else every error is raised, for Spark.
+        answers_errors: an error that no retry would repair comes back as data; otherwise every error is raised, for
+            Spark.
         news: where answers go as well, so that the driver has them before the job ends.
         feeds: where tasks ask for work units, if the query reads feeds.
     """
@@ -80,7 +83,7 @@ class StageWiring:
 
 @dataclass(frozen=True)
 class Source:
-    """A producer task whose output is read: the committed attempt, in our count and, where it is known, in Spark's."""
+    """A producer task whose output is read: the committed attempt, by our number and, if it is known, by Spark's."""
 
     task: int
     attempt: int
@@ -89,7 +92,8 @@ class Source:
 
 @dataclass(frozen=True)
 class RowInput:
-    """Groups of an exchange that come as rows. `shuffled`: a group is a partition, else what one source made."""
+    """Groups of an exchange that come as rows. `shuffled`: a group is a partition, otherwise the output of one
+    source."""
 
     exchange: ExchangeId
     producer: StageId
@@ -101,7 +105,7 @@ class RowInput:
 
 @dataclass(frozen=True)
 class TableInput:
-    """Parts of a registered DataFrame; its rows come as record-batch messages of this schema, each after its mark."""
+    """Parts of a registered DataFrame. Its rows come as record-batch messages of this schema, each after its mark."""
 
     table: TableId
     parts: tuple[int, ...]
@@ -119,7 +123,7 @@ def marked_table(record: bytes) -> TableId | None:
 
 @dataclass(frozen=True)
 class TaskWiring:
-    """Which of a task's inputs come as rows of Spark's, and the exchange that its own rows are for."""
+    """Which of a task's inputs come as rows of Spark, and the exchange that its own rows are for."""
 
     output: ExchangeId
     rows: tuple[RowInput, ...] = ()
@@ -127,7 +131,7 @@ class TaskWiring:
 
 
 def pack_task(order: TaskOrder, wiring: TaskWiring) -> bytes:
-    """A task as a record of Spark's: the order as every runner sends it, and its wiring."""
+    """A task as a record of Spark: the order as every runner sends it, and its wiring."""
     return pickle.dumps((pack_order(order), wiring))
 
 
@@ -139,7 +143,7 @@ def task_of(record: bytes) -> tuple[TaskOrder, TaskWiring]:
 
 @dataclass(frozen=True)
 class SparkAnswer:
-    """What comes back: a report, or an error that Spark shall not try again."""
+    """What comes back: a report, or an error that Spark must not retry."""
 
     key: TaskKey
     spark_attempt: int

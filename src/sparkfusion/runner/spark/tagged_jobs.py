@@ -1,4 +1,4 @@
-"""The Spark jobs of one query: under one tag, so that all of them can be cancelled, and nobody else's."""
+"""The Spark jobs of one query. They have one tag, so that all of them can be cancelled, and no others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _log = logging.getLogger("sparkfusion")
 
 
 class TaggedJobs:
-    """Counts the jobs under way. A job is run by the thread that enters `under_way`."""
+    """Counts the running jobs. The thread that enters `under_way` runs a job."""
 
     def __init__(self, spark: SparkContext, tag: str) -> None:
         self._spark = spark
@@ -43,7 +43,7 @@ class TaggedJobs:
                 self._changed.notify_all()
 
     def stop(self) -> None:
-        """Cancel the jobs; again, until none is left: one may be on its way to the scheduler."""
+        """Cancel the jobs, and repeat until none is left: one may still be on its way to the scheduler."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         with self._changed:
             self._stopped = True

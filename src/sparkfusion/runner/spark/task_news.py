@@ -1,7 +1,7 @@
-"""News of finished tasks while their Spark job still runs: for progress, for prompt errors, for rows that flow.
+"""News of finished tasks while their Spark job still runs: for progress, early errors, and rows before the job's end.
 
-A job gives its results when its last task is done. An accumulator's updates reach the driver with each task. They are
-only news: what a job returned stays the truth.
+A job returns its results when its last task is done. Updates of an accumulator reach the driver with each task. They
+are only news: what the job returns is what counts.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ Hear = Callable[[SparkAnswer], None]
 
 
 class TaskNews:
-    """One query's news. `hear` is called on Spark's own thread, and Spark waits for it: it must return at once."""
+    """One query's news. `hear` is called on Spark's own thread, and Spark waits for it, so it must return at once."""
 
     def __init__(self, spark: SparkContext, hear: Hear) -> None:
         self.sender: Accumulator[tuple[bytes, ...]] = spark.accumulator((), _Listening(hear))
 
     def close(self) -> None:
-        """PySpark keeps every accumulator for as long as the process lives."""
+        """Remove the accumulator: PySpark keeps every accumulator as long as the process lives."""
         _accumulatorRegistry.pop(self.sender.aid, None)
 
 
 class _Listening(AccumulatorParam[Any]):
-    """On the executor it collects; on the driver it hands on. What travels is the executor's kind."""
+    """On the executor it collects messages; on the driver it passes them on. Pickling turns it into the executor's
+    kind."""
 
     def __init__(self, hear: Hear | None = None) -> None:
         self._hear = hear

@@ -1,4 +1,4 @@
-"""From the groups of exchanges that a task reads to the shuffles that hold them."""
+"""Find the shuffles that hold the groups of exchanges which a task reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sparkfusion.runner.spark.spark_task import RowInput, Source
 
 @dataclass(frozen=True)
 class Output:
-    """Where Spark has the output of one task."""
+    """Where Spark holds the output of one task."""
 
     shuffled: Shuffled
     source: Source
@@ -25,7 +25,8 @@ def wire(
     groups: Iterable[tuple[ExchangeId, int]],
     outputs_of: Callable[[StageId], Mapping[int, Output]],
 ) -> tuple[tuple[RowInput, ...], list[Piece]]:
-    """What the task expects, and the partitions of shuffles to read it from. Outputs are by task of the producer."""
+    """The inputs that the task expects, and the partitions of shuffles to read them from. `outputs` are by task of the
+    producer."""
     wanted: dict[ExchangeId, list[int]] = defaultdict(list)
     for exchange_id, group in groups:
         wanted[exchange_id].append(group)

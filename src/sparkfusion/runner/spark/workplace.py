@@ -1,4 +1,4 @@
-"""The directory of one task on its executor: rows that came in, spills, frames on their way out."""
+"""The directory of one task on its executor: for rows that came in, spills, and frames that go out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sparkfusion.runner.spark.spark_task import StageWiring, ToFiles
 
 
 class Workplace:
-    """Directories below `home`, made when they are first asked for. `frames` is where frame files go."""
+    """Directories below `home`, made when they are first used. `frames` is where frame files go."""
 
     def __init__(self, home: Path, frames: Path) -> None:
         self._home = home
@@ -28,11 +28,12 @@ class Workplace:
 
 @contextmanager
 def workplace(wiring: StageWiring) -> Iterator[Workplace]:
-    """A place for one task, removed when it is done.
+    """The directories of one task, removed when it is done.
 
-    Spark kills the worker of a cancelled task without a word. Where driver and executors share a machine the place is
-    inside the query's directory, which the driver removes. Elsewhere it is in Spark's own local directory, locked: the
-    next worker there removes what a killed one left, and Spark removes everything when the executor ends.
+    Spark kills the worker of a cancelled task without warning. If driver and executors share a machine, the directories
+    are inside the query's directory, which the driver removes. Otherwise they are in Spark's own local directory, and
+    locked: the next worker there removes what a killed worker left, and Spark removes everything when the executor
+    ends.
     """
     if wiring.home:
         home = Path(tempfile.mkdtemp(prefix="task-", dir=wiring.home))

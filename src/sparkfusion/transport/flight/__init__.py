@@ -1,6 +1,6 @@
-"""Workers behind Arrow Flight. Only this package imports `pyarrow.flight` for workers.
+"""Workers behind Arrow Flight. Only this package imports `pyarrow.flight`.
 
-One exchange call for each task, for each held query and for each fetch of frames; small questions are actions.
+There is one exchange call for each task, for each held query and for each fetch of frames; small requests are actions.
 """
 
 from sparkfusion.transport.flight.client import Flight

@@ -1,4 +1,4 @@
-"""A Flight server that takes exchange calls: a door, then a function for each name of a call."""
+"""A Flight server for exchange calls: it checks the caller, then calls a function by the name of the call."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SHUTDOWN_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class ServedCall:
-    """One exchange call, as the server sees it: both ways of it, and the secret that the caller showed."""
+    """One exchange call as the server sees it: reader, writer, and the secret that the caller showed."""
 
     reader: Any
     writer: Any
@@ -33,14 +33,14 @@ class ServedCall:
     is_gone: Callable[[], bool]
 
     def receive(self) -> memoryview:
-        """The caller's next message. Raises `StopIteration` when it has closed its side."""
+        """The caller's next message. Raises `StopIteration` when the caller has closed its side."""
         data = self.reader.read_chunk().app_metadata
         if data is None:
             raise ProtocolError("a call consists of messages")
         return memoryview(data)
 
     def expect(self, kind: str, limit: int) -> tuple[Fields, list[memoryview]]:
-        """The next message, which has to be of that kind."""
+        """The next message, which must be of that kind."""
         found, fields, blobs = unpack(self.receive(), limit)
         if found != kind:
             raise ProtocolError(f"a call begins with {kind!r}, not with {found!r}")
@@ -52,17 +52,17 @@ class ServedCall:
 
 @dataclass(frozen=True)
 class Call:
-    """What a call does. `by_secret`: whoever shows the secret of a query may make it, the token is not needed."""
+    """What a call does. `by_secret`: a caller that shows the secret of a query may make it without the token."""
 
     serve: Callable[[ServedCall], None]
     by_secret: bool = False
 
 
 class CallServer(flight.FlightServerBase):  # type: ignore[misc]
-    """Serves from when it is made until `shutdown`, on threads of gRPC's. Nothing that arrives here can end it.
+    """Serves from when it is made until `shutdown`, on threads of gRPC. No message can end it.
 
     Args:
-        token: what callers show. A call that is made by secret may show the secret of a query instead.
+        token: what callers show. A call with `by_secret` may show the secret of a query instead.
         opens: whether a text is such a secret.
     """
 
@@ -85,7 +85,7 @@ class CallServer(flight.FlightServerBase):  # type: ignore[misc]
             _log.debug("the caller has gone: %s", error)
 
     def stop(self) -> bool:
-        """Stop listening; whether all calls have ended. A caller that hangs is not waited for."""
+        """Stop listening. Returns whether all calls have ended; does not wait for a caller that hangs."""
         stopping = threading.Thread(target=self.shutdown, name="sparkfusion-server-shutdown", daemon=True)
         stopping.start()
         stopping.join(_SHUTDOWN_SECONDS)
@@ -122,7 +122,7 @@ def _header(headers: dict[str, list[Any]], name: str) -> str:
 
 
 def answer(call: Callable[[], bytes]) -> bytes:
-    """What a call answers, or its error."""
+    """The answer of a call, or its error, as a message."""
     try:
         return call()
     except SparkfusionError as error:

@@ -1,4 +1,4 @@
-"""A coordinator's, or another worker's, end of a Flight connection."""
+"""The client side of a Flight connection, for coordinators and for other workers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Flight:
 
 
 class FlightChannel:
-    """A way to one worker, over one connection that is made when it is first needed."""
+    """The connection to one worker, made when it is first needed."""
 
     def __init__(self, address: str, access: Access, limits: Limits | None = None) -> None:
         self._address = address
@@ -175,8 +175,8 @@ class FlightChannel:
 
 
 def _lost_input_error(error: SparkfusionError, address: str) -> SparkfusionError:
-    """A secret that is refused is one of a query that the worker does not hold any more. Whom we cannot talk to at all
-    has lost nothing."""
+    """A worker that refuses the secret no longer holds the query, so its frames are lost. If a worker cannot be reached
+    at all, nothing is known to be lost."""
     if isinstance(error, RefusedError):
         return LostInputError(f"worker {address} has no frames of this query")
     return error if isinstance(error, UserError) else LostInputError(error.message)

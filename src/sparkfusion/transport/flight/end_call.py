@@ -1,4 +1,4 @@
-"""Ending an exchange call: Arrow closes a writer that is thrown away, and prints what goes wrong then."""
+"""End an exchange call. If a writer is dropped without this, Arrow closes it and prints errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 
 def end_call(writer: Any, reader: Any, *, clean: bool) -> None:
-    """End a call from the client's side; where it is not `clean`, whatever is under way is given up. Never raises."""
+    """End a call from the client's side. If not `clean`, the call is cancelled. Never raises."""
     if not clean:
         reader.cancel()
     try:

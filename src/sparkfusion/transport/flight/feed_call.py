@@ -1,4 +1,4 @@
-"""A task's call to the feed server of its coordinator: units come down, rows for the consumer go up."""
+"""A task's call to the feed server of its coordinator: it asks for units and sends rows for the consumer."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _LISTEN_SECONDS = 1.0
 
 
 class FeedCall(TaskSide):
-    """One task's call, for the `with`. A connection is shared by all tasks of this process.
+    """One task's call, for as long as the `with` lasts. All tasks of this process share a connection.
 
     Leaving the `with` without an error waits until the coordinator has everything that was delivered.
 
     Attributes:
-        first: where an attempt begins whose rows go to the consumer.
+        first: the offset at which an attempt begins, for a task whose rows go to the consumer.
     """
 
     def __init__(self, address: FeedAddress, feed: FeedId, task: int) -> None:

@@ -1,6 +1,7 @@
-"""The coordinator's feed server: tasks that it cannot call ask it for units, and give it rows for its consumer.
+"""The coordinator's feed server. Tasks that the coordinator cannot call ask it for units, and send it rows for the
+consumer.
 
-Spark gives no other way to reach a running task. One server for a session, one secret for each query.
+Spark offers no other way to reach a running task. A session has one server, and each query has a secret.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class FeedServer(CallServer):
         super().__init__(f"grpc://{bind}:{port}", secrets.token_urlsafe(32), self._opens, calls)
 
     def add(self, query: QueryId, host: str, served: ServedQuery) -> FeedAddress:
-        """Serve a query; the address is for its tasks."""
+        """Serve a query, and return the address for its tasks."""
         secret = secrets.token_urlsafe(32)
         with self._lock:
             self._queries[query] = secret, served

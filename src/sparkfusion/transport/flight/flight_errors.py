@@ -1,4 +1,4 @@
-"""Errors of a Flight call in our words."""
+"""Turn errors of Flight calls into errors of ours."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _DEBUG = ". gRPC client debug context"
 
 
 class RefusedError(UserError):
-    """The token, or the secret of a query, is not the worker's."""
+    """The worker refused the token, or the secret of a query."""
 
 
 def flight_error(error: BaseException, address: str) -> SparkfusionError:
-    """What a call that failed means. Whoever is refused at the door need not try again."""
+    """What a failed call means. A call that was refused is not worth a retry."""
     words = str(error).split(_DEBUG)[0].splitlines()
     text = words[0] if words else type(error).__name__
     if isinstance(error, flight.FlightUnauthenticatedError | flight.FlightUnauthorizedError):

@@ -24,11 +24,11 @@ _SWEEP_SECONDS = 0.25
 
 @dataclass(frozen=True)
 class Listen:
-    """Where a worker listens, and who may come.
+    """Where a worker listens, and who may connect.
 
     Attributes:
-        insecure: leave loopback without TLS all the same.
-        lease_seconds: how long a query is held without a word from its coordinator.
+        insecure: listen on other addresses than loopback without TLS.
+        lease_seconds: how long a query is held without a heartbeat from its coordinator.
     """
 
     host: str
@@ -40,7 +40,7 @@ class Listen:
 
 
 class RunningWorker:
-    """Serves from when it is made until `close`, which closes the options' children too."""
+    """Serves from when it is made until `close`, which also closes the child processes of the options."""
 
     def __init__(self, listen: Listen, options: WorkerOptions) -> None:
         _check(listen)
@@ -63,7 +63,8 @@ class RunningWorker:
         self.address = f"{scheme}://{_bracket(listen.host)}:{self._server.port}"
 
     def close(self) -> bool:
-        """Let go of every query, then stop listening; whether all calls have ended. A hung caller is not waited for."""
+        """Release every query, then stop listening. Returns whether all calls have ended; does not wait for a caller
+        that hangs."""
         self._sweeper.close()
         self._service.close()
         if self._children is not None:
@@ -73,7 +74,7 @@ class RunningWorker:
 
 
 class Sweeper:
-    """Looks after a worker's leases from a thread of its own, until `close`."""
+    """A thread that releases queries whose coordinator is silent, until `close`."""
 
     def __init__(self, service: WorkerService, lease_seconds: float) -> None:
         self._service = service
@@ -92,7 +93,8 @@ class Sweeper:
 
 
 class PeerConnections:
-    """Called with an address, gives the way to that worker's frames. Any thread. They show a query's secret."""
+    """Call it with an address to get the connection to that worker's frames. Any thread. Connections show a query's
+    secret."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -131,7 +133,7 @@ def _check(listen: Listen) -> None:
 
 
 def _try_out(listen: Listen) -> None:
-    """gRPC says little of what keeps it from starting."""
+    """Check the certificate and the address first: gRPC's own errors say little about why it cannot start."""
     if listen.tls is not None:
         try:
             ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(listen.tls.certificate, listen.tls.key)

@@ -1,4 +1,4 @@
-"""Holding a query on a worker: an exchange call that lives as long as the query, with a heartbeat both ways."""
+"""Hold a query on a worker: an exchange call that lasts as long as the query, with heartbeats in both directions."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class FlightLease:
         self._speaker = _start(self._speak, f"sparkfusion-{query}-lease")
 
     def close(self) -> None:
-        """Ends the call; the worker ends its side when everything of the query is gone there."""
+        """End the call. The worker ends its side when it has removed everything of the query."""
         with self._lock:
             first = not self._closing.is_set()
             self._closing.set()

@@ -1,4 +1,4 @@
-"""What both ends of a Flight connection know: names of calls, headers, pieces of files."""
+"""What both sides of a Flight connection share: names of calls, headers, and pieces of files."""
 
 from __future__ import annotations
 

@@ -26,7 +26,8 @@ from sparkfusion.worker.task import TaskOrder
 
 @dataclass(frozen=True)
 class Tls:
-    """PEM files. With `ca`, callers have to show a certificate that it signed. It or `peer_ca` signed workers' own."""
+    """PEM files. With `ca`, callers have to show a certificate that it signed. The workers' own certificates are signed
+    by `ca` or `peer_ca`."""
 
     certificate: str
     key: str
@@ -35,7 +36,7 @@ class Tls:
 
 
 class FlightWorker(CallServer):
-    """A server for a worker. Other workers read frames by the secret of a query; all else needs the token."""
+    """The server of a worker. Other workers read frames with the secret of a query; everything else needs the token."""
 
     def __init__(self, service: WorkerService, token: str, bind: str, port: int, tls: Tls | None = None) -> None:
         self._service = service
@@ -121,7 +122,8 @@ class FlightWorker(CallServer):
 
 
 class FlightTaskSide(TaskSide):
-    """One task's call. The task's thread sends; a thread of its own listens, because listening has no end."""
+    """The task's side of one Flight call. The task's thread sends; another thread listens, because a read may block for
+    ever."""
 
     def __init__(self, reader: Any, writer: Any, unit_bytes: int) -> None:
         super().__init__()
@@ -131,15 +133,15 @@ class FlightTaskSide(TaskSide):
         self._listener: threading.Thread | None = None
 
     def open(self, order: TaskOrder) -> tuple[TaskEnds, CancelToken]:
-        """Begin to listen; gives the ends that the task gets."""
+        """Start to listen, and return the ends that the task uses."""
         name = f"sparkfusion-{order.key.query}-listen"
         self._listener = threading.Thread(target=self._listen, name=name, daemon=True)
         self._listener.start()
         return self.ends(order, order.compression), self.cancel
 
     def close(self) -> None:
-        """Wait until the caller has closed its side, which it does when it has its answer: the call must outlive the
-        listener, or the listener would read from a call that is no more."""
+        """Wait until the caller has closed its side, which it does when it has its answer. The call must outlive the
+        listener, which would otherwise read from a call that has ended."""
         if self._listener is not None:
             self._listener.join()
 
@@ -159,7 +161,7 @@ class FlightTaskSide(TaskSide):
 
 
 def _answer_or_refuse(call: Callable[[], Any]) -> Any:
-    """Where a call has no message to answer with, its error goes as Flight's own."""
+    """The result of a call that has no message for an error: its error is raised as one of Flight's own."""
     try:
         return call()
     except UserError as error:

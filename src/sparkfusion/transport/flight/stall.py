@@ -1,4 +1,4 @@
-"""Noticing that nothing comes any more: calls of Flight wait without an end."""
+"""Notice that a worker no longer sends anything: Flight itself waits for ever."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 
 class Stall:
-    """Calls `give_up` once when neither `moved` nor `rest` was called for so many seconds, while the `with` lasts."""
+    """Calls `give_up` once if neither `note_progress` nor `rest` was called for this many seconds, while the `with`
+    lasts."""
 
     def __init__(self, seconds: float, give_up: Callable[[], object]) -> None:
         self._seconds = seconds
@@ -22,7 +23,7 @@ class Stall:
         self._moved = time.monotonic()
 
     def rest(self) -> None:
-        """Nothing is expected until `moved` is called."""
+        """Expect nothing until `note_progress` is called."""
         self._moved = math.inf
 
     def __enter__(self) -> Stall:

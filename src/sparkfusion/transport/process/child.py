@@ -1,7 +1,6 @@
-"""A child process of a worker: runs one task after another, until the worker closes the pipe.
+"""A child process of a worker: it runs one task after another, until the worker closes the pipe.
 
-Nothing here may take the worker's place: no network of ours, no directories of its own. Whatever goes wrong natively
-ends this process only.
+A child opens no network connection and makes no directory of its own. A native crash ends only this process.
 """
 
 from __future__ import annotations
@@ -36,7 +35,8 @@ def main(descriptor: int) -> None:
 
 
 class _Child:
-    """The main thread runs tasks; a thread listens to the worker. When the worker is gone, the process ends at once."""
+    """The main thread runs tasks; another thread listens to the worker. When the worker is gone, the process ends at
+    once."""
 
     def __init__(self, pipe: Pipe) -> None:
         self._pipe = pipe
@@ -101,8 +101,8 @@ def _run(child_order: ChildOrder, side: _PipeTaskSide) -> bytes:
 
 
 def _wait_until_quiet() -> None:
-    """Until nothing of the last task runs any more: DataFusion goes on for a while after a cancel or an error, and a
-    function that it called may never return. The worker does not wait for ever."""
+    """Wait until the last task has really ended. DataFusion goes on for a while after a cancel or an error, and a
+    function that it called may never return. The worker ends a child that takes too long."""
     while _is_busy():
         pass
 

@@ -1,4 +1,4 @@
-"""What a child process is told of a task: the worker's order, and what only the worker knows."""
+"""What a child process is told about a task: the worker's order, and what only the worker knows."""
 
 from __future__ import annotations
 

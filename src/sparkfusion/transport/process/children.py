@@ -17,10 +17,11 @@ from sparkfusion.worker.task import TaskReport
 
 
 class Children:
-    """Any thread may call anything. There are as many children as tasks run at once; those that lent their slot count.
+    """The children of one worker. Any thread may call any method. There is one child for each running task, including
+    tasks that lent their slot.
 
     Args:
-        idle: how many are kept when they have nothing to do.
+        idle: how many idle children are kept.
     """
 
     def __init__(self, idle: int) -> None:
@@ -36,12 +37,13 @@ class Children:
         self._starter = ThreadPoolExecutor(1, "sparkfusion-children")
 
     def warm(self) -> None:
-        """Start those that are kept idle, without waiting for them: the first tasks need not wait so long."""
+        """Start the idle children in the background, so that the first tasks wait less."""
         for _ in range(self._most_idle):
             self._starter.submit(self._start_idle)
 
     def run(self, order: ChildOrder, ends: TaskEnds, cancel: CancelToken, limit: int) -> TaskReport:
-        """Run a task in a child, in the calling thread. Raises errors of ours, and what the ends raise."""
+        """Run a task in a child and wait for it in the calling thread. Raises errors of ours, and errors that the ends
+        raise."""
         child = self._acquire()
         try:
             child.wait_until_started(cancel)
@@ -78,7 +80,7 @@ class Children:
             raise ExternalError("the worker is closing") from None
 
     def _start(self) -> SupervisedChild:
-        """On the starter's thread, which lives as long as the children do."""
+        """Start a child on the starter's thread, which lives as long as the children do."""
         child = SupervisedChild()
         with self._lock:
             closed = self._closed

@@ -1,6 +1,6 @@
-"""Starting a child process so that it cannot outlive the worker.
+"""Start a child process so that it cannot outlive the worker.
 
-Never a fork: DataFusion's threads do not survive one, and the child would hang.
+It is never forked: DataFusion's threads do not survive a fork, and the child would hang.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def start_process() -> tuple[subprocess.Popen[bytes], socket.socket]:
     """A child process, and our end of its pipe.
 
     Call it from a thread that lives as long as the child may: the kernel ends the child with the *thread* that started
-    it. A process group of its own keeps a Ctrl-C in the terminal from it: the worker decides.
+    it. The child has a process group of its own, so a Ctrl-C in the terminal does not reach it: the worker decides.
     """
     ours, theirs = socket.socketpair()
     with theirs:

@@ -11,14 +11,14 @@ _LENGTH = struct.Struct("<Q")
 
 
 class Pipe:
-    """One end. Any thread may send, one receives."""
+    """One end of the pipe. Any thread may send; one thread receives."""
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
         self._sending = threading.Lock()
 
     def send(self, message: bytes, patience: float = -1) -> bool:
-        """Whether it was sent. Raises OSError if the other end is gone.
+        """Send a message; returns whether it was sent. Raises OSError if the other end is gone.
 
         Args:
             patience: seconds to wait for another thread that is sending; without it, as long as that takes.
@@ -33,14 +33,14 @@ class Pipe:
         return True
 
     def receive(self, patience: float | None = None) -> memoryview:
-        """The next message. Raises EOFError if the other end is gone, TimeoutError if nothing comes for so long; then
-        the pipe is of no more use."""
+        """The next message. Raises EOFError if the other end is gone, and TimeoutError if nothing comes in time; after
+        that the pipe cannot be used."""
         self._end.settimeout(patience)
         (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size))
         return self._exactly(length)
 
     def is_readable(self, patience: float) -> bool:
-        """Whether something comes, or the other end goes, within so many seconds."""
+        """Whether a message comes, or the other end is closed, within this many seconds."""
         waiting = select.poll()
         waiting.register(self._end, select.POLLIN)
         return bool(waiting.poll(patience * 1000))

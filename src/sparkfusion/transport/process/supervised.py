@@ -32,9 +32,10 @@ _PAGE_BYTES = 4096
 
 
 class SupervisedChild:
-    """Runs one task at a time, for the thread that has it. Made by a thread that lives as long as it, see `lifetime`.
+    """Runs one task at a time, for the thread that has it. The thread that makes it must live as long as the child, see
+    `lifetime`.
 
-    A task that does not end within the grace after its cancel is ended by ending the process.
+    A cancelled task that does not end within the grace period is ended by ending the process.
     """
 
     def __init__(self) -> None:
@@ -46,7 +47,7 @@ class SupervisedChild:
         self._tasks = 0
 
     def wait_until_started(self, cancel: CancelToken) -> None:
-        """Until it can take a task, or the task that it is for is cancelled; then it goes on starting."""
+        """Wait until the child can take a task, or until that task is cancelled; the child then goes on starting."""
         deadline = time.monotonic() + _START_SECONDS
         while not self._started and not cancel.cancelled:
             if self._pipe.is_readable(_TURN_SECONDS):
@@ -74,13 +75,13 @@ class SupervisedChild:
 
     @property
     def takes_tasks(self) -> bool:
-        """Whether it lives, and is not about to end: of a killed process the first thread ends before the last one, and
-        only then the process can be waited for."""
+        """Whether it is alive and not about to end. In a killed process the first thread ends before the last one, and
+        only then can the process be waited for."""
         return self.alive and not _is_ending(self._process)
 
     @property
     def worn(self) -> bool:
-        """Whether a fresh process should take its place: it ran many tasks, or has not given its memory back."""
+        """Whether a new process should replace it: it ran many tasks, or has not returned its memory."""
         return self._tasks >= _MOST_TASKS or _resident_bytes(self._process) > _MOST_BYTES
 
     def run(self, key: TaskKey, order: bytes, ends: TaskEnds, cancel: CancelToken, limit: int) -> TaskReport:
@@ -105,26 +106,28 @@ class SupervisedChild:
             self._end_grace()
 
     def stop(self) -> None:
-        """End the process and wait for it. Idempotent; any thread."""
+        """End the process and wait for it. Idempotent; any thread may call it."""
         self._kill()
         self._process.wait()
         self._pipe.close()
 
     def _kill(self) -> None:
-        """End it, and processes that functions of the user's started from it."""
+        """End the process, and processes that the user's functions started from it."""
         if self.alive:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     def _receive(self) -> memoryview:
-        """Looks after the process meanwhile: its end of the pipe may live on in a process that a function started."""
+        """Wait for a message, and watch the process meanwhile: a process that a function started may hold the child's
+        end of the pipe open."""
         while not self._pipe.is_readable(_LOOK_SECONDS):
             if not self.alive:
                 raise EOFError
         return self._pipe.receive()
 
     def _cancel(self) -> None:
-        """Ask it to end the task, and see to it. Called by whoever cancels: does not wait for the child."""
+        """Ask the child to end the task, and make sure that it does. Called by the thread that cancels; does not wait
+        for the child."""
         with self._lock:
             if self._timer is not None:
                 return
@@ -135,7 +138,7 @@ class SupervisedChild:
             self._pipe.send(pack("cancel"), _SEND_SECONDS)
 
     def _await_quiet(self) -> None:
-        """After a task that did not succeed: wait until nothing of it runs any more."""
+        """After a task that did not succeed: wait until it has really ended."""
         self._cancel()
         try:
             while unpack(data := self._receive(), len(data))[0] != "ready":

@@ -1,1 +1,1 @@
-"""A worker that runs tasks for coordinators: it checks orders, keeps frames, and lets go of queries."""
+"""A worker that runs tasks for coordinators: it checks orders, keeps frames, and releases queries."""

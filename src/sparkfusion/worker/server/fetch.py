@@ -1,4 +1,4 @@
-"""Bringing a task's inputs here: frames that another worker has are streamed into local files."""
+"""Fetch a task's inputs: frames that another worker has are streamed into local files."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class FramePeer(Protocol):
     ) -> Iterator[Piece]:
         """The bytes of files that tasks of the query reported, file after file, in pieces.
 
-        Bounded: a slow caller stops the worker. Repeatable. Raises `LostInputError` if a file is not there, or nothing
-        came for `patience` seconds; then nothing is known of the files that were not complete.
+        At most a few pieces wait for a slow caller. May be repeated. Raises `LostInputError` if a file is not there, or
+        if nothing came for `patience` seconds; files that were not complete then have to be read again.
         """
         ...
 
@@ -44,9 +44,9 @@ Peers = Callable[[str], FramePeer]
 
 
 class InputFetcher:
-    """Fetches inputs of one query's tasks into a store. Any thread may call anything.
+    """Fetches the inputs of one query's tasks into a store. Any thread may call any method.
 
-    Inputs of a task go when it calls `done`; shared ones are fetched once and stay as long as the store.
+    `remove_inputs` removes the inputs of a task. Shared inputs are fetched once and stay as long as the store.
     """
 
     def __init__(self, query: QueryId, secret: str, store: FrameStore, peers: Peers, patience: float) -> None:
@@ -71,7 +71,7 @@ class InputFetcher:
         """The same inputs with local paths, and what had to be fetched for them.
 
         Args:
-            here: the address whose files are on this machine already; `find` knows their paths.
+            here: the address whose files are already on this machine; `find` returns their paths.
         """
         brought: dict[str, SourceFile] = {}
         tallies: dict[ExchangeId, Fetched] = {}
@@ -95,7 +95,7 @@ class InputFetcher:
         return local, tuple(tallies.values())
 
     def remove_inputs(self, key: TaskKey) -> None:
-        """The task reads no more."""
+        """Remove the files that were fetched for a task that has ended."""
         self._store.discard(key)
 
     def _find_here(
@@ -141,7 +141,7 @@ class InputFetcher:
     def _write(
         self, owner: TaskKey, names: Sequence[str], files: Sequence[SourceFile], pieces: Iterator[Piece]
     ) -> tuple[list[Path], int]:
-        """Write pieces to a file for each name; they come file after file."""
+        """Write the pieces to files, one for each name. The pieces come file after file."""
         paths: list[Path] = []
         messages = 0
         for index, parts in groupby(pieces, key=lambda piece: piece[0]):

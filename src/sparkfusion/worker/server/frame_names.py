@@ -12,7 +12,7 @@ _NAME = re.compile(r"(\d{1,9})-(\d{1,9})-(\d{1,9})/[\w.-]{1,200}")
 
 
 def name_of(key: TaskKey, file: FrameFile) -> str:
-    """What a worker calls a file in its report."""
+    """The name of a file in the worker's report."""
     return f"{key.stage}-{key.task}-{key.attempt}/{file.path.rsplit('/', 1)[-1]}"
 
 
@@ -21,7 +21,7 @@ def frame_address(address: str, name: str) -> str:
 
 
 def split_frame_address(frame: str) -> tuple[str, str]:
-    """The worker's address and the file's name there.
+    """The address of the worker, and the name of the file on it.
 
     >>> split_frame_address("flight://host:1/2-0-1/0-000000.arrow")
     ('flight://host:1', '2-0-1/0-000000.arrow')

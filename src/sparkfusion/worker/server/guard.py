@@ -1,4 +1,5 @@
-"""What a worker takes: sizes, files below allowed directories, and Python functions only where it was told to."""
+"""What a worker accepts: sizes, files below allowed directories, and Python functions only if it was started that
+way."""
 
 from __future__ import annotations
 
@@ -34,13 +35,13 @@ TRUST = "start the workers with --trust-python, if you trust everyone who has th
 
 @dataclass(frozen=True)
 class Limits:
-    """The most that a worker takes.
+    """The largest sizes and numbers that a worker accepts.
 
     Attributes:
-        plan_bytes: of one plan. `message_bytes`: of one message, an order with its functions for example.
-        outputs: output partitions of a task. `input_files`: files that one reads.
+        plan_bytes: of one plan. `message_bytes`: of one message, for example an order with its functions.
+        outputs: output partitions of a task. `input_files`: files that one task reads.
         unit_bytes: of the units that a task is given at once, unpacked.
-        queries: held at once. `waiting`: tasks that wait for a slot.
+        queries: held at the same time. `waiting`: tasks that wait for a slot.
     """
 
     plan_bytes: int = 64 * MIB
@@ -54,10 +55,11 @@ class Limits:
 
 @dataclass(frozen=True)
 class Guard:
-    """Checks orders before anything of them is used.
+    """Checks orders before any part of them is used.
 
     Attributes:
-        roots: directories below which tasks read and write files; none: whatever the worker's user may.
+        roots: directories below which tasks may read and write files. If there are none, tasks may use every file that
+            the worker's user may use.
     """
 
     limits: Limits = Limits()
@@ -65,7 +67,7 @@ class Guard:
     trust_python: bool = False
 
     def check(self, order: TaskOrder) -> None:
-        """Raise if the order is not to be carried out."""
+        """Raise if the order must not be carried out."""
         limits = self.limits
         if len(order.plan) > limits.plan_bytes:
             raise PlanTooLargeError(f"a plan of {len(order.plan):,} bytes is over the limit of {limits.plan_bytes:,}")
@@ -94,16 +96,17 @@ class Guard:
             )
 
     def allows(self, path: str) -> bool:
-        """Whether a path is below an allowed directory, links followed, also if percent signs mean something in it."""
+        """Whether a path is below an allowed directory. Links are followed, and the path is also checked with its
+        percent signs decoded."""
         forms = (Path(path).resolve(), Path(unquote(path)).resolve())
         return not self.roots or all(any(form.is_relative_to(root) for root in self.roots) for form in forms)
 
     def units(self, units: UnitSource) -> UnitSource:
-        """The same units, checked as they come."""
+        """The same units, each checked when it comes."""
         return _CheckedUnits(units, self)
 
     def _check_format(self, plan: bytes) -> PlanNode:
-        """The plan, after every field of it was found in the format. What it does not know, it does not let pass."""
+        """The decoded plan. Raises if it has a field that our description of the wire format does not have."""
         try:
             check_depth(plan)
             functions = functions_in(plan)
@@ -124,12 +127,14 @@ class Guard:
             raise UserError("object stores are made by Python functions, which this worker does not run", hint=TRUST)
 
     def _check_options(self, options: Mapping[str, str]) -> None:
-        """Those of the runtime (memory, directories, caches) are the worker's own, whatever an order says of them."""
+        """Options of the runtime (memory, directories, caches) are set by the worker itself, whatever an order says
+        about them."""
         if options.get(_CATALOG):
             self.check_path(options[_CATALOG])
 
     def _check_staging(self, staging: Path) -> None:
-        """It stands in a directory that a coordinator made for a query, and holds."""
+        """Raise unless the staging directory is inside a directory that a coordinator made for a query, and still
+        locks."""
         self.check_path(str(staging), "write to")
         home = staging.parent
         if not staging.is_absolute() or not home.name.startswith(PREFIX) or not (home / LOCK).is_file():
@@ -148,7 +153,7 @@ class Guard:
 
 
 class _Open(Guard):
-    """Lets everything pass."""
+    """A guard that accepts everything."""
 
     def check(self, order: TaskOrder) -> None:
         del order
@@ -162,7 +167,7 @@ OPEN = _Open(Limits(*[sys.maxsize] * len(fields(Limits))), trust_python=True)
 
 
 def named_refusal(message: str) -> str | None:
-    """What to say if DataFusion refused to unpickle a function inside a plan; None for any other error."""
+    """The message for a plan with a Python function that DataFusion refused to unpickle; None for any other error."""
     return NO_FUNCTIONS if "Refusing to deserialize inline Python" in message else None
 
 

@@ -1,4 +1,4 @@
-"""What a worker holds of one query: its running tasks, the frames they wrote, the frames brought for them."""
+"""What a worker holds for one query: its running tasks, the frames they wrote, and the frames fetched for them."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from sparkfusion.worker.task import TaskOrder, TaskReport
 
 
 class HeldQuery:
-    """Any thread may call anything. After `release` nothing can be begun, and nothing is left.
+    """One query on a worker. Any thread may call any method. After `release` no task can start and no file is left.
 
     Args:
-        on_lost: called if the worker lets go of the query of its own accord.
+        on_lost: called if the worker itself releases the query.
     """
 
     def __init__(
@@ -55,7 +55,8 @@ class HeldQuery:
 
     @contextmanager
     def task(self, order: TaskOrder, cancel: CancelToken, slot: Slot) -> Iterator[QueryStores]:
-        """A task is under way, and may use the stores. Others get its slot if it does not end with the query."""
+        """Register a running task, which may use the stores. If it does not end when the query is released, other tasks
+        get its slot."""
         key = order.key
         with self._changed:
             if self._released:
@@ -75,7 +76,7 @@ class HeldQuery:
                 self._changed.notify_all()
 
     def keep(self, report: TaskReport) -> TaskReport:
-        """Remember a finished task's files, and give its report with names instead of paths."""
+        """Remember a finished task's files, and return its report with names instead of paths."""
         files = report.manifest.files
         named = tuple(replace(file, path=name_of(report.key, file)) for file in files)
         with self._changed:
@@ -97,10 +98,10 @@ class HeldQuery:
             stores.discard(key)
 
     def release(self, *, lost: bool = False) -> None:
-        """Stop the tasks, wait for them, remove everything. Idempotent.
+        """Stop the tasks, wait for them, and remove everything. Idempotent.
 
         Args:
-            lost: it is the worker's own wish, not the coordinator's.
+            lost: whether the worker, and not the coordinator, ends the query.
         """
         with self._changed:
             self._released = True
@@ -140,7 +141,7 @@ class QueryStores:
 
     @contextmanager
     def child_directories(self, order: TaskOrder) -> Iterator[ChildDirectories]:
-        """For a task in another process. Unless it succeeds nothing of it is left."""
+        """Directories for a task in a child process. They are emptied unless the task succeeds."""
         key = order.key
         spills = Path(self.spill_directory) / f"{key.stage}-{key.task}-{key.attempt}"
         spills.mkdir()

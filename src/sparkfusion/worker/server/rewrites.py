@@ -1,4 +1,4 @@
-"""Extensions of a worker: changes of every plan before it runs, by packages that are installed there."""
+"""Extensions of a worker: packages that are installed there may change every plan before it runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REWRITES = "sparkfusion.plan_rewrites"
 
 @dataclass(frozen=True)
 class RewriteContext:
-    """What a plan rewrite of an extension is told: the task, and the coordinator's `extensions`."""
+    """What a rewrite of an extension is told: the task, and the coordinator's `extensions`."""
 
     key: TaskKey
     extensions: dict[str, str]
@@ -28,13 +28,13 @@ PlanRewrite = Callable[[bytes, RewriteContext], bytes]
 
 @dataclass(frozen=True)
 class NamedRewrite:
-    """A rewrite, and what its package calls it."""
+    """A rewrite, and its name in its package."""
 
     name: str
     change: PlanRewrite
 
     def __call__(self, plan: bytes, context: RewriteContext) -> bytes:
-        """The plan as the extension wants it. What it refuses with an error of ours stays as it says it."""
+        """The plan as the extension changed it. An error of ours that the extension raises is passed on unchanged."""
         try:
             changed = self.change(plan, context)
         except SparkfusionError:
@@ -52,7 +52,7 @@ class NamedRewrite:
 
 
 def installed_rewrites() -> list[NamedRewrite]:
-    """In the order of their names."""
+    """The rewrites of all installed packages, sorted by name."""
     found = []
     for each in sorted(entry_points(group=REWRITES), key=lambda point: point.name):
         try:

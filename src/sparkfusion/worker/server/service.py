@@ -44,10 +44,10 @@ _log = logging.getLogger("sparkfusion")
 
 
 class WorkerService:
-    """One worker. Any thread may call anything.
+    """One worker. Any thread may call any method.
 
     Args:
-        peers: the way to other workers' frames, by address.
+        peers: gives access to other workers' frames, by address.
         rewrites: changes of every plan, in order; by default those that installed packages register.
     """
 
@@ -71,7 +71,7 @@ class WorkerService:
 
     @property
     def bases(self) -> tuple[Path, Path]:
-        """Directories that frames are below."""
+        """The directories that hold the frames of all queries."""
         return Path(self._options.directory or tempfile.gettempdir()).absolute(), SHARED_MEMORY
 
     # ---- what it says of itself
@@ -80,7 +80,7 @@ class WorkerService:
         return this_version(self._options.slots, trusts_python=self.guard.trust_python)
 
     def status(self) -> WorkerStatus:
-        """What is there, files counted where they are."""
+        """What runs and what is stored on this worker now. Files are counted on disk."""
         with self._lock:
             queries = len(self._queries)
         own = [path for base in self.bases for path in base.glob(f"{PREFIX}{os.getpid()}-*")]
@@ -102,10 +102,10 @@ class WorkerService:
     # ---- queries
 
     def hold(self, query: QueryId, secret: str, on_lost: Callable[[], None] = lambda: None) -> None:
-        """Until `release`.
+        """Accept tasks of a query until `release`.
 
         Args:
-            on_lost: called if the worker lets go before that.
+            on_lost: called if the worker releases the query by itself.
         """
         with self._lock:
             if query in self._queries or self._closed:
@@ -115,21 +115,21 @@ class WorkerService:
             self._queries[query] = HeldQuery(query, secret, self._options, self._peers, on_lost)
 
     def renew(self, query: QueryId) -> None:
-        """The coordinator is there. Raises if the query is not held any more."""
+        """Note that the coordinator is alive. Raises if the worker no longer holds the query."""
         self._held(query).heard = time.monotonic()
 
     def others(self, query: QueryId) -> int:
-        """How many tasks run and wait here that are not of this query."""
+        """How many tasks of other queries run or wait here."""
         with self._lock:
             others = [held for name, held in self._queries.items() if name != query]
         return sum(held.running for held in others)
 
     def release(self, query: QueryId) -> None:
-        """Let go of a query: its tasks end, its files go, then this returns. Idempotent."""
+        """Release a query: end its tasks, remove its files, then return. Idempotent."""
         self._let_go(query)
 
     def release_silent(self, seconds: float) -> None:
-        """Let go of queries whose coordinator has said nothing for so long."""
+        """Release queries whose coordinator has sent nothing for this many seconds."""
         silent = time.monotonic() - seconds
         with self._lock:
             gone = [query for query, held in self._queries.items() if held.heard < silent]
@@ -156,7 +156,7 @@ class WorkerService:
         return any(hmac.compare_digest(each.secret.encode(), secret.encode()) for each in held)
 
     def files(self, query: QueryId, secret: str, names: Sequence[str]) -> list[Path]:
-        """Where frames are that tasks of a query reported."""
+        """The paths of frames that tasks of a query reported."""
         held = self._held(query)
         if not hmac.compare_digest(held.secret.encode(), secret.encode()):
             raise UserError("that is not the secret of this query")
@@ -175,7 +175,7 @@ class WorkerService:
             held.discard(key)
 
     def close(self) -> None:
-        """Let go of everything. Idempotent."""
+        """Release all queries. Idempotent."""
         with self._lock:
             self._closed = True
         for query in list(self._queries):
@@ -184,7 +184,7 @@ class WorkerService:
     # ---- tasks
 
     def run(self, order: TaskOrder, ends: TaskEnds, cancel: CancelToken) -> TaskReport:
-        """Run a task in this thread, when there is a slot. Raises only errors of ours."""
+        """Run a task in this thread as soon as a slot is free. Raises only errors of ours."""
         key = order.key
         with self._lock:
             if self._under_way >= self.guard.limits.waiting:
@@ -245,7 +245,7 @@ class WorkerService:
             return report
 
     def _ends(self, ends: TaskEnds, slot: Slot) -> TaskEnds:
-        """The task's, which lends its slot while it waits, and whose units are checked."""
+        """The same ends for a task that lends its slot while it waits, and whose units are checked."""
         lent = lend_while_waiting(ends, slot)
         return lent if lent.units is None else replace(lent, units=self.guard.units(lent.units))
 
@@ -271,7 +271,7 @@ def _name_refusal(error: SparkfusionError) -> SparkfusionError:
 
 
 def _sizes(directory: Path) -> Iterator[int]:
-    """Of the files below a directory, some of which may go meanwhile."""
+    """The sizes of the files below a directory. Some of them may be removed meanwhile."""
     for parent, _, names in os.walk(directory):
         for name in names:
             with suppress(FileNotFoundError):

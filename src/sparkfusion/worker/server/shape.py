@@ -1,4 +1,4 @@
-"""Whether an order's parts fit together: what its fields may say, before anything is done with them."""
+"""Check the fields of an order before it is used: their values, and whether they fit together."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COMPRESSIONS = frozenset({"none", "lz4", "zstd"})
 
 
 def check_shape(order: TaskOrder) -> None:
-    """Raise if a number is out of its range, or a word is none of those it may be."""
+    """Raise if a number is out of range, or a word is not one of those allowed."""
     for what, number, least, most in _numbers(order):
         if not least <= number <= most:
             raise ProtocolError(f"an order's {what} cannot be {number}")
@@ -32,7 +32,7 @@ def check_shape(order: TaskOrder) -> None:
 
 
 def check_sources(root: PlanNode, order: TaskOrder) -> None:
-    """Raise if the plan reads an exchange or a feed that the order does not give."""
+    """Raise if the plan reads an exchange or a feed that the order does not have."""
     given = {(each.exchange, each.group) for each in order.inputs}
     for node in walk(root):
         conf = file_scan_conf(node)
@@ -52,7 +52,8 @@ def check_sources(root: PlanNode, order: TaskOrder) -> None:
 
 
 def check_rows(root: PlanNode) -> None:
-    """Raise if rows in the plan are no Arrow messages, or shorter than they say: DataFusion takes memory by that."""
+    """Raise if rows in the plan are not Arrow messages, or are shorter than they claim: DataFusion allocates the memory
+    that they claim."""
     for node in walk(root):
         for rows in node.memory_scan.partitions if kind(node) == "memory_scan" else ():
             try:

@@ -1,4 +1,4 @@
-"""A worker's slots: how much runs at once, whoever asks."""
+"""A worker's slots: how many tasks run at once, of all queries together."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _TURN_SECONDS = 0.1
 
 
 class Slot:
-    """The slot of one task, given back while the task only waits for somebody else. Used by the task's thread;
-    `forfeit` by any. Without `slots` there is always one."""
+    """The slot of one task. The task gives it back while it only waits. Used by the task's thread; `forfeit` by any
+    thread. Without `slots` a slot is always free."""
 
     def __init__(self, slots: threading.Semaphore | None, cancel: CancelToken) -> None:
         self._slots = slots
@@ -36,7 +36,7 @@ class Slot:
 
     @contextmanager
     def lend(self) -> Iterator[None]:
-        """Let others have the slot meanwhile."""
+        """Let other tasks have the slot while the `with` lasts."""
         self._release()
         try:
             yield
@@ -44,7 +44,7 @@ class Slot:
             self._acquire()
 
     def forfeit(self) -> None:
-        """Others have the slot from now on: the task was cancelled, and does not end."""
+        """Give the slot to other tasks for good: the task was cancelled and does not end."""
         with self._lock:
             self._forfeited = True
         self._release()
@@ -68,7 +68,7 @@ class Slot:
 
 
 def lend_while_waiting(ends: TaskEnds, slot: Slot) -> TaskEnds:
-    """The same ends, of a task that lends its slot while it waits for the reader or for units."""
+    """The same ends for a task that lends its slot while it waits for the consumer or for units."""
     rows, units, deliver = ends.rows, ends.units, ends.deliver
 
     def give_rows(batch: pa.RecordBatch) -> None:

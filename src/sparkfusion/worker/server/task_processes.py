@@ -1,4 +1,4 @@
-"""Child processes of a worker, as the worker sees them."""
+"""The contract between a worker and its child processes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from sparkfusion.worker.task import TaskOrder, TaskReport
 
 @dataclass(frozen=True)
 class ChildDirectories:
-    """Directories of the worker's in which a child writes for one task.
+    """Directories of the worker in which a child writes for one task.
 
     Attributes:
         frames_in_memory, frames: for frames, in memory-backed storage and on disk.
-        memory_bytes: how much of the first the task may take.
-        writes: for rows that are on their way to the user's files.
-        spills: of this task alone.
+        memory_bytes: how much memory-backed storage the task may use.
+        writes: for rows that will become files of the user.
+        spills: for this task alone.
     """
 
     frames_in_memory: str
@@ -36,7 +36,7 @@ class ChildDirectories:
 
 @dataclass(frozen=True)
 class ChildOrder:
-    """One task for a child. The order's inputs have local paths, and its plan is the one to run."""
+    """One task for a child process. The order's inputs have local paths, and its plan has already been rewritten."""
 
     order: TaskOrder
     directories: ChildDirectories
@@ -47,10 +47,11 @@ class ChildOrder:
 
 
 class TaskProcesses(Protocol):
-    """Processes that run tasks for a worker, so that a crash costs one of them and not the worker."""
+    """Processes that run tasks for a worker, so that a crash ends one of them and not the worker."""
 
     def run(self, order: ChildOrder, ends: TaskEnds, cancel: CancelToken, limit: int) -> TaskReport:
-        """Run a task in one of them, in the calling thread. Raises errors of ours, and what the ends raise.
+        """Run a task in one of the processes and wait for it in the calling thread. Raises errors of ours, and errors
+        that the ends raise.
 
         Args:
             limit: the most bytes of a message.
@@ -58,7 +59,7 @@ class TaskProcesses(Protocol):
         ...
 
     def warm(self) -> None:
-        """Start those that are kept idle, without waiting for them: the first tasks need not wait so long."""
+        """Start the idle processes in the background, so that the first tasks wait less."""
         ...
 
     def close(self) -> None:

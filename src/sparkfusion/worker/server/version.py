@@ -13,12 +13,12 @@ from sparkfusion.config import available_cores
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """What a worker says of itself.
+    """What a worker tells about itself.
 
     Attributes:
-        version: of sparkfusion. `datafusion` and `python` (major.minor) have to be the coordinator's too.
+        version: of sparkfusion. It, `datafusion` and `python` (major.minor) must be the same as the coordinator's.
         slots: how many tasks it runs at once, of all queries together.
-        trusts_python: whether it unpickles functions of the user's.
+        trusts_python: whether it unpickles functions of the user.
     """
 
     version: str
@@ -31,7 +31,7 @@ class WorkerInfo:
 
 @dataclass(frozen=True)
 class WorkerStatus:
-    """What a worker holds at this moment; after the last query everything is 0."""
+    """What a worker holds at this moment. After the last query every number is 0."""
 
     running: int
     queries: int
@@ -41,7 +41,7 @@ class WorkerStatus:
 
 @cache
 def this_version(slots: int | None = None, *, trusts_python: bool = True) -> WorkerInfo:
-    """What this process is; a worker has to be the same for a coordinator to use it."""
+    """The versions of this process. A worker must have the same ones to be used from here."""
     return WorkerInfo(
         version=_ours(),
         datafusion=version("datafusion"),
@@ -60,7 +60,7 @@ def _ours() -> str:
 
 
 def difference(worker: WorkerInfo) -> str | None:
-    """In words, why a worker cannot be used from this process; None if it can."""
+    """Why a worker cannot be used from this process, in words; None if it can."""
     here = this_version()
     pairs = [
         ("sparkfusion", worker.version, here.version),

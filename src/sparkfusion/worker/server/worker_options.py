@@ -1,4 +1,4 @@
-"""How a worker is set up, whatever the transport to it."""
+"""The options of a worker, the same for every transport."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from sparkfusion.worker.user_functions import OwnFunctions
 
 @dataclass(frozen=True)
 class WorkerOptions:
-    """How a worker is set up.
+    """The options of a worker.
 
     Attributes:
         slots: how many tasks run at once.
-        directory: for frames beyond their share of memory; empty for the system's temporary one.
-        spill_directory: for tasks beyond theirs; empty for what DataFusion takes when it first spills. None for one
-            of the query's own, which goes with it and costs every task a millisecond.
-        task_memory: bytes for a task that comes without a limit; 0 for its share of the machine's.
-        release_seconds: how long tasks of a query that is let go may take to end before their files go.
-        counts_slots: whether it keeps to its slots. Not where its only caller does.
-        children: processes that run the tasks; without them they run on threads of this process. Whoever made them
-            closes them after the worker.
+        directory: for frames that exceed their share of memory; empty for the system's temporary directory.
+        spill_directory: for tasks that exceed their memory; empty for the directory that DataFusion makes when it first
+            spills. None for a directory of the query, which is removed with it and costs every task a millisecond.
+        task_memory: bytes for a task whose order has no limit; 0 for its share of the machine's memory.
+        release_seconds: how long tasks of a released query may take to end before their files are removed.
+        counts_slots: whether the worker itself limits the running tasks. False if its only caller does.
+        children: processes that run the tasks; without them tasks run on threads of this process. The code that made
+            them closes them, after the worker.
     """
 
     slots: int
