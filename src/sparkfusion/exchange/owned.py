@@ -39,8 +39,8 @@ class OwnedDirectory:
 
 
 def remove_remains(path: Path) -> bool:
-    """Remove a directory that was created again after its owner had removed it. Returns whether it existed. Removes
-    only files that we make."""
+    """Remove a directory that a late task made again after its owner had removed it. Returns whether it did. A
+    directory that is not ours, or that has an owner, stays."""
     if not path.name.startswith(PREFIX) or (path / LOCK).exists():
         return False
     shutil.rmtree(path, ignore_errors=True)

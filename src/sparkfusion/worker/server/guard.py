@@ -133,8 +133,7 @@ class Guard:
             self.check_path(options[_CATALOG])
 
     def _check_staging(self, staging: Path) -> None:
-        """Raise unless the staging directory is inside a directory that a coordinator made for a query, and still
-        locks."""
+        """Raise unless the staging directory is inside a directory that a coordinator made for a query."""
         self.check_path(str(staging), "write to")
         home = staging.parent
         if not staging.is_absolute() or not home.name.startswith(PREFIX) or not (home / LOCK).is_file():

@@ -141,7 +141,8 @@ class QueryStores:
 
     @contextmanager
     def child_directories(self, order: TaskOrder) -> Iterator[ChildDirectories]:
-        """Directories for a task in a child process. They are emptied unless the task succeeds."""
+        """Directories for a task in a child process. If the task fails, its frames are removed; its spills are removed
+        always."""
         key = order.key
         spills = Path(self.spill_directory) / f"{key.stage}-{key.task}-{key.attempt}"
         spills.mkdir()
