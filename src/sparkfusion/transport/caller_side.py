@@ -65,7 +65,7 @@ class CallerSide:
     def _do(self, kind: str, fields: Fields, blobs: list[memoryview]) -> None:
         ends = self._ends
         if kind == "rows" and blobs:
-            (ends.rows if ends.deliver is None else self._undelivered.add)(batch_of(blobs[0]))
+            self._take_rows(blobs[0])
         elif kind == "delivered" and ends.deliver is not None:
             ends.deliver(fields.integer("offset"), self._undelivered.frames())
         elif kind == "take":
@@ -77,6 +77,13 @@ class CallerSide:
             self._units().enough()
         else:
             raise ProtocolError(f"{self._who} sent an unexpected {kind!r}")
+
+    def _take_rows(self, data: memoryview) -> None:
+        if self._ends.deliver is not None:
+            self._undelivered.add(batch_of(data))
+            return
+        self._ends.read(data)
+        self._ends.rows(batch_of(data))
 
     def _units(self) -> UnitSource:
         if self._ends.units is None:

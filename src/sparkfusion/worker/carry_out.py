@@ -28,6 +28,10 @@ def _no_rows(batch: pa.RecordBatch) -> None:
     raise InternalError("a task has rows for the consumer, and no way to it")
 
 
+def _ignore(data: memoryview) -> None:
+    del data
+
+
 @dataclass(frozen=True)
 class TaskEnds:
     """How a running task reaches the coordinator.
@@ -37,11 +41,14 @@ class TaskEnds:
         units: where the task's work units come from.
         deliver: takes all frames that a task with a feed made from one offset of its ledger, for the consumer. They are
             delivered together, so a later attempt can continue after them. Tasks with a feed use it instead of `rows`.
+        read: gets the bytes of each frame before `rows` gets the frame, if frames come as bytes. A task that fails
+            after `rows` took frames can be retried only if `read` got all of them.
     """
 
     rows: Callable[[pa.RecordBatch], None] = _no_rows
     units: UnitSource | None = None
     deliver: Deliver | None = None
+    read: Callable[[memoryview], None] = _ignore
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
-"""Another attempt at a task goes on behind the rows that the reader has, if it begins with them."""
+"""Another attempt at a task continues after the rows that the consumer has, if it begins with them."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 import pytest
 
+from sparkfusion.exchange.frames import frames_of, write_options
 from sparkfusion.runner.passed import AttemptRows, OtherRowsError, PassedRows
 
 
@@ -16,10 +17,13 @@ def words(*values: str) -> pa.RecordBatch:
     return pa.record_batch({"x": pa.array(values).dictionary_encode()})
 
 
-class Reader:
-    def __init__(self, *, resumes: bool = True) -> None:
+class Consumer:
+    """Of frames that come as bytes, or not."""
+
+    def __init__(self, *, as_bytes: bool = True) -> None:
         self.rows: list[object] = []
-        self.passed = PassedRows(self._put, resumes=resumes)
+        self.passed = PassedRows(self._put)
+        self._as_bytes = as_bytes
 
     def _put(self, batch: pa.RecordBatch) -> None:
         self.rows += batch.column("x").to_pylist()
@@ -27,23 +31,25 @@ class Reader:
     def attempt(self, *frames: pa.RecordBatch) -> AttemptRows:
         rows = self.passed.attempt()
         for each in frames:
+            for data in frames_of(each, write_options("lz4")) if self._as_bytes else ():
+                rows.read(memoryview(data))
             rows(each)
         return rows
 
 
-def test_what_the_reader_has_is_not_given_again() -> None:
-    reader = Reader()
-    reader.attempt(frame(1, 2), frame(3))
-    reader.attempt(frame(1, 2), frame(3), frame(4)).finish()
-    assert reader.rows == [1, 2, 3, 4]
+def test_what_the_consumer_has_is_not_given_again() -> None:
+    consumer = Consumer()
+    consumer.attempt(frame(1, 2), frame(3))
+    consumer.attempt(frame(1, 2), frame(3), frame(4)).finish()
+    assert consumer.rows == [1, 2, 3, 4]
 
 
 def test_an_attempt_that_fails_early_changes_nothing() -> None:
-    reader = Reader()
-    reader.attempt(frame(1), frame(2), frame(3))
-    reader.attempt(frame(1))
-    reader.attempt(frame(1), frame(2), frame(3), frame(4), frame(5)).finish()
-    assert reader.rows == [1, 2, 3, 4, 5]
+    consumer = Consumer()
+    consumer.attempt(frame(1), frame(2), frame(3))
+    consumer.attempt(frame(1))
+    consumer.attempt(frame(1), frame(2), frame(3), frame(4), frame(5)).finish()
+    assert consumer.rows == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize(
@@ -52,37 +58,37 @@ def test_an_attempt_that_fails_early_changes_nothing() -> None:
     ids=["another order", "other frames", "a null", "another value"],
 )
 def test_an_attempt_that_begins_otherwise_ends_the_query(second: list[pa.RecordBatch]) -> None:
-    reader = Reader()
-    reader.attempt(frame(1, 2), frame(3))
+    consumer = Consumer()
+    consumer.attempt(frame(1, 2), frame(3))
     with pytest.raises(OtherRowsError):
-        reader.attempt(*second)
-    assert reader.rows == [1, 2, 3]
+        consumer.attempt(*second)
+    assert consumer.rows == [1, 2, 3]
 
 
 def test_an_attempt_that_is_shorter_ends_the_query() -> None:
-    reader = Reader()
-    reader.attempt(frame(1), frame(2))
+    consumer = Consumer()
+    consumer.attempt(frame(1), frame(2))
     with pytest.raises(OtherRowsError):
-        reader.attempt(frame(1)).finish()
+        consumer.attempt(frame(1)).finish()
 
 
 def test_the_same_places_in_another_dictionary_are_other_rows() -> None:
-    reader = Reader()
-    reader.attempt(words("a", "b"))
+    consumer = Consumer()
+    consumer.attempt(words("a", "b"))
     with pytest.raises(OtherRowsError):
-        reader.attempt(words("a", "c"))
+        consumer.attempt(words("a", "c"))
 
 
 def test_a_part_of_a_larger_frame_is_the_same_as_a_frame_of_its_own() -> None:
-    reader = Reader()
-    reader.attempt(frame(1, 2, 3).slice(1, 2))
-    reader.attempt(frame(2, 3), frame(4)).finish()
-    assert reader.rows == [2, 3, 4]
+    consumer = Consumer()
+    consumer.attempt(frame(1, 2, 3).slice(1, 2))
+    consumer.attempt(frame(2, 3), frame(4)).finish()
+    assert consumer.rows == [2, 3, 4]
 
 
-def test_only_who_looks_at_frames_can_go_on() -> None:
-    assert [Reader(resumes=resumes).passed.final for resumes in (True, False)] == [False, False]
-    for resumes in (True, False):
-        reader = Reader(resumes=resumes)
-        reader.attempt(frame(1))
-        assert reader.passed.final is not resumes
+@pytest.mark.parametrize("as_bytes", [True, False])
+def test_only_frames_that_came_as_bytes_can_be_compared(as_bytes: bool) -> None:
+    consumer = Consumer(as_bytes=as_bytes)
+    assert not consumer.passed.final, "the consumer has nothing yet"
+    consumer.attempt(frame(1))
+    assert consumer.passed.final is not as_bytes
