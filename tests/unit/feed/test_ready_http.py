@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import socket
 import threading
@@ -23,6 +24,7 @@ import sparkfusion
 from sparkfusion import ExternalError, FeedContext, ReaderContext, Session, SparkfusionError, UserError, WorkUnit
 from sparkfusion.errors import UnavailableError
 from sparkfusion.feed.provider import ScanRequest
+from sparkfusion.feed.ready import http_client
 from sparkfusion.feed.ready.http_client import HttpClient
 from sparkfusion.feed.ready.json_rows import batch_of
 from sparkfusion.feeds import Cursor, HttpPages, LinkHeader, NextLink, Offset, PageNumber
@@ -32,19 +34,40 @@ Reply = tuple[int, Any, Mapping[str, str]]
 
 
 class Api:
-    """A server whose answers a test writes: `answer(path, parameters, headers)`. It remembers what was asked."""
+    """A server whose answers a test writes: `answer(path, parameters, headers)`. It remembers what was asked.
+
+    `connections` counts those that were made, `closed` tells that one has ended.
+    """
 
     def __init__(self) -> None:
         self.answer: Callable[[str, dict[str, str], Mapping[str, str]], Reply] = lambda *_: (404, {}, {})
         self.asked: list[tuple[dict[str, str], Mapping[str, str], str]] = []
         self.url = ""
+        self.connections = 0
+        self.closed = threading.Event()
 
 
 @contextmanager
-def serving() -> Iterator[Api]:
+def serving(version: str = "HTTP/1.0", *, hangs_up: bool = False) -> Iterator[Api]:
+    """By default each connection serves one request; by HTTP/1.1 it stays open until an answer says `close`.
+
+    Args:
+        hangs_up: end the connection after each answer without a word, as servers do when a client is quiet for long.
+    """
     api = Api()
 
+    class Server(ThreadingHTTPServer):
+        def shutdown_request(self, request: Any) -> None:
+            super().shutdown_request(request)
+            api.closed.set()
+
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = version
+
+        def setup(self) -> None:
+            super().setup()
+            api.connections += 1
+
         def do_GET(self) -> None:
             parts = urlsplit(self.path)
             parameters = dict(parse_qsl(parts.query))
@@ -56,11 +79,12 @@ def serving() -> Iterator[Api]:
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(data)
+            self.close_connection = self.close_connection or hangs_up
 
         def log_message(self, format: str, *args: object) -> None:
             return
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = Server(("127.0.0.1", 0), Handler)
     server.daemon_threads = False
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -201,6 +225,83 @@ def test_headers_do_not_follow_a_redirect_to_another_host(api: Api) -> None:
         HttpClient(headers={"Authorization": "Bearer a"}).fetch(api.url, {"X-Key": "b"}, lambda seconds: False)
         assert "Authorization" in api.asked[0][1]
         assert not {"Authorization", "X-Key"} & {name.title() for name in other.asked[0][1]}
+
+
+def never(seconds: float) -> bool:
+    return bool(pytest.fail("it must not wait"))
+
+
+@pytest.mark.parametrize("pages", [None, 5])
+def test_pages_come_over_one_connection(session: Session, pages: int | None) -> None:
+    """Whether the coordinator fetches them, or tasks of this process."""
+
+    def answer(path: str, parameters: dict[str, str], headers: Mapping[str, str]) -> Reply:
+        status, body, _ = numbered(path, parameters, headers)
+        return status, body, {"Connection": "close"} if parameters["page"] == "5" else {}
+
+    with serving("HTTP/1.1") as api:
+        api.answer = answer
+        provider = HttpPages(api.url, schema=SCHEMA, next=PageNumber(pages=pages), rows="data.items")
+        session.register_feed("t", provider, tasks=1)
+        assert values(session) == EXPECTED
+        assert len(api.asked) == 5
+        assert api.connections == 1
+
+
+def test_a_connection_that_the_server_closed_meanwhile_is_replaced() -> None:
+    with serving("HTTP/1.1", hangs_up=True) as api:
+        api.answer = lambda path, parameters, headers: (200, [], {})
+        for _ in range(3):
+            HttpClient(retries=0).fetch(api.url, {}, never)
+            assert api.closed.wait(30)
+            api.closed.clear()
+        assert api.connections == 3
+
+
+def test_a_forked_process_does_not_use_connections_of_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = http_client._connections("http://a.example/")
+    assert http_client._connections("http://b.example/") is mine
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    assert http_client._connections("http://a.example/") is not mine
+
+
+@pytest.mark.parametrize("location", ["/items", "file:///etc/passwd", "http://[", None])
+def test_redirects_that_lead_nowhere_are_errors(api: Api, location: str | None) -> None:
+    api.answer = lambda path, parameters, headers: (302, {}, {"Location": location} if location else {})
+    with pytest.raises(UserError, match=r"/items\?key=\*\*\*( answered 302|: .* is not valid)") as caught:
+        HttpClient().fetch(f"{api.url}?key=very-secret", {}, never)
+    assert "very-secret" not in str(caught.value)
+    assert len(api.asked) == (11 if location == "/items" else 1)
+
+
+def test_a_header_that_http_does_not_allow_is_not_shown(api: Api) -> None:
+    with pytest.raises(UserError, match="a header is not valid") as caught:
+        HttpClient(headers={"Authorization": "very-secret\nX: y"}).fetch(api.url, {}, never)
+    assert "very-secret" not in str(caught.value)
+
+
+def test_a_server_that_does_not_answer_in_time_is_unavailable() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/items?key=very-secret"
+        with pytest.raises(UnavailableError, match=r"cannot reach .*key=\*\*\*: .*timed out") as caught:
+            HttpClient(timeout=0.05, retries=0).fetch(url, {}, never)
+    assert "very-secret" not in str(caught.value)
+
+
+def test_the_proxy_of_the_environment_is_used(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def answer(path: str, parameters: dict[str, str], headers: Mapping[str, str]) -> Reply:
+        told = {name.title(): value for name, value in headers.items()}
+        asked.append(f"{told['Host']}{path} {told.get('Proxy-Authorization')}")
+        return 200, [], {}
+
+    api.answer = answer
+    monkeypatch.setenv("http_proxy", api.url.replace("//", "//me:hush@"))
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    HttpClient().fetch("http://far.example/x", {}, never)
+    HttpClient().fetch(api.url, {}, never)
+    assert asked == ["far.example/x Basic bWU6aHVzaA==", f"{urlsplit(api.url).netloc}/items None"]
 
 
 @pytest.mark.parametrize("worker", [False, True])

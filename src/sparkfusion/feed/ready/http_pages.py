@@ -126,7 +126,7 @@ class HttpPages(WorkUnitFeedProvider):
             seen.add(url)
             page = self._fetch(url, context)
             yield WorkUnit(page.body)
-            found = following(next, parse(page.body, shown_url(url)), page.headers)
+            found = following(next, parse(page.body, shown_url(url)), page.links)
             if found is None:
                 return
             url = self._followed(next, url, found)

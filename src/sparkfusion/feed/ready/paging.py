@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from email.message import Message
 from typing import Any
 
 from sparkfusion.errors import UserError
@@ -93,10 +93,10 @@ Linked = LinkHeader | NextLink | Cursor
 Next = Numbered | Linked
 
 
-def following(next: Linked, document: Any, headers: Message) -> str | None:
-    """The next page's URL, or cursor; None after the last page."""
+def following(next: Linked, document: Any, links: Sequence[str]) -> str | None:
+    """The next page's URL, or cursor; None after the last page. `links` are the page's headers of that name."""
     if isinstance(next, LinkHeader):
-        return linked(headers.get_all("Link", []))
+        return linked(links)
     found = at_path(document, next.path)
     if found is None or found in ("", False):
         return None
@@ -105,7 +105,7 @@ def following(next: Linked, document: Any, headers: Message) -> str | None:
     return str(found)
 
 
-def linked(headers: list[str]) -> str | None:
+def linked(headers: Sequence[str]) -> str | None:
     """The URL with rel="next".
 
     >>> linked(['<https://a.example/?p=1,2>; rel="prev", </x?p=3>; title="a, b"; rel="next last"'])
