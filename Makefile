@@ -14,8 +14,8 @@ SCALE ?= 1
 ROUNDS ?= 2
 WARM_UP ?= each
 GIGABYTES ?= 2
-# Two processes share the tests. The largest group of tests, all on Spark, comes first.
-TESTS := $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+# Two processes share the modules.
+TESTS := $(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup quick test test-long check unit format fuzz fuzz-messages stress-exit soak bench bench-spark bench-feed bench-transport demo wire clean
@@ -33,10 +33,10 @@ $(STAMP): pyproject.toml
 
 quick: check unit ## linters, types and unit tests: under 90 seconds
 
-test: check ## linters, types and every test on one runner of each kind: about 12 minutes on two cores
+test: check ## linters, types and every test, on Spark a sample: under 12 minutes on two cores
 	$(TESTS) -m "not long"
 
-test-long: setup ## what `make test` leaves out: other stores and worker counts, whole Spark clusters, all of TPC-DS, long fuzz
+test-long: setup ## what `make test` leaves out: every test on Spark and on three workers, lost executors, all of TPC-DS
 	$(TESTS) -m long
 
 check: setup ## linters, types and import contracts

@@ -150,13 +150,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)  # the runner's name comes first in a test's id
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "runner_name" in metafunc.fixturenames:
-        names = [runners.marked(name, metafunc.definition) for name in runners.chosen_for(metafunc.definition)]
+        names = runners.parameters_for(metafunc.definition)
         metafunc.parametrize("runner_name", names, indirect=True, scope="session")
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    if item.config.pluginmanager.has_plugin("xdist"):
-        item.add_marker(pytest.mark.xdist_group(runners.group_of(item)))
 
 
 @pytest.hookimpl(trylast=True)  # after pytest has brought tests with the same fixtures together

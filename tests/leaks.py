@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 
-PATIENCE = 3.0
+PATIENCE = 15.0
 """Seconds that something which is just ending gets. Only paid when something is left."""
 
 FILE_PREFIX = "sparkfusion-"

@@ -7,9 +7,10 @@ A test that takes `connect` or `connect_shared` runs once on each; its id says o
 
 Who names `flight` means workers, however many: behaviour tests run on two of them and on three.
 
-`make test` runs every test on one runner of each kind. On the variants of a kind (three workers, other stores on Spark)
-tests are marked `long` and run in `make test-long`, except tests about what the variants change: these are marked
-`variants`.
+`make test` runs a test in process and on two workers. On the other runners it is marked `long` and runs in
+`make test-long`. A test that is about what differs on a runner is part of the sample that `make test` runs there:
+
+    pytestmark = pytest.mark.sample("spark-local")
 """
 
 from __future__ import annotations
@@ -36,14 +37,11 @@ RUNNERS: Mapping[str, Mapping[str, object]] = {
 """Each runner's name and the settings that make it."""
 
 NAMES = tuple(RUNNERS)
-VARIANTS = (FLIGHT_3, "spark-shared", "spark-spark")
-"""A runner of their kind is there already, with two workers or with files on this machine."""
-
 SPARK = tuple(name for name in NAMES if name.startswith("spark-"))
 BEHAVIOUR = Path(__file__).parent / "behaviour"
 MARKERS = (
     'runners(*names, reason="..."): the runners that the test is about, and why not all; marks add up',
-    "variants: `make test` runs the test on all variants of a runner too, because it is about what they change",
+    "sample(*names): `make test` runs the test on these runners too, because it is about what differs there",
     "long: `make test-long` runs the test, and `make test` leaves it out",
 )
 
@@ -71,20 +69,11 @@ def chosen_for(test: pytest.Function) -> list[str]:
     ]
 
 
-def marked(name: str, test: pytest.Function) -> ParameterSet:
-    """A runner's name as a parameter of a test function."""
-    is_long = name in VARIANTS and test.get_closest_marker("variants") is None
-    return pytest.param(name, marks=[pytest.mark.long] if is_long else [])
-
-
-def group_of(item: pytest.Item) -> str:
-    """Tests of one group run one after the other in one process of `pytest -n 2`.
-
-    Only one process has a JVM. The rest is divided by runner and module, so that fixtures of a module are made once.
-    """
-    if needs_spark(item):
-        return "spark"
-    return "cluster" if "cluster" in getattr(item, "fixturenames", ()) else f"{runner_of(item)} {item.path}"
+def parameters_for(test: pytest.Function) -> list[ParameterSet]:
+    """The names of a test function's runners, marked as long where only `make test-long` runs it."""
+    names = chosen_for(test)
+    sample = {LOCAL, FLIGHT}.union(*(_checked(mark, test) for mark in test.iter_markers("sample")))
+    return [pytest.param(name, marks=[] if name in sample else [pytest.mark.long]) for name in names]
 
 
 def runner_of(item: pytest.Item) -> str | None:
@@ -103,15 +92,21 @@ def in_order(items: list[pytest.Item], *, spark_first: bool = False) -> list[pyt
     A runner stays until the end of the run, with what it adds to the check for leftovers: tests without one go first.
 
     Args:
-        spark_first: for two processes that share the tests: the largest group comes first.
+        spark_first: for two processes that share the modules: the slowest ones come first.
     """
     ranks = {name: rank for rank, name in enumerate((None, *NAMES))}
     return sorted(items, key=lambda item: (needs_spark(item) != spark_first, ranks[runner_of(item)]))
 
 
 def _named_by(mark: pytest.Mark, test: pytest.Function) -> tuple[str, ...]:
+    if not mark.kwargs.get("reason"):
+        raise pytest.UsageError(f"{test.nodeid}: @pytest.mark.runners: it takes names and a reason")
+    return _checked(mark, test)
+
+
+def _checked(mark: pytest.Mark, test: pytest.Function) -> tuple[str, ...]:
     unknown = set(mark.args) - set(RUNNERS)
-    if unknown or not mark.args or not mark.kwargs.get("reason"):
-        wrong = f"unknown runner {', '.join(map(repr, unknown))}" if unknown else "it takes names and a reason"
-        raise pytest.UsageError(f"{test.nodeid}: @pytest.mark.runners: {wrong}")
+    if unknown or not mark.args:
+        wrong = f"unknown runner {', '.join(map(repr, unknown))}" if unknown else "it takes names of runners"
+        raise pytest.UsageError(f"{test.nodeid}: @pytest.mark.{mark.name}: {wrong}")
     return mark.args

@@ -66,18 +66,17 @@ def test_an_id_chooses_its_runner(run: Run) -> None:
     assert found == [*local, "test_shared[flight]", "test_all[flight]"]
 
 
-def test_variants_are_long_unless_the_test_is_about_them(run: Run) -> None:
+def test_what_is_no_sample_is_long(run: Run) -> None:
     short = collected(run, "-m", "not long")
-    assert [name for name in short if "all" in name] == [
-        f"test_all[{name}]" for name in ("local", "flight", "spark-local")
-    ]
-    marked = "import pytest\n@pytest.mark.variants\ndef test_all(connect): pass"
-    lines = run(marked, "--collect-only", "-q", "-m", "long").stdout.str()
-    assert "no tests collected (5 deselected)" in lines
+    assert [name for name in short if "all" in name] == ["test_all[local]", "test_all[flight]"]
+    sampled = "import pytest\n@pytest.mark.sample('spark-local')\ndef test_all(connect): pass"
+    lines = run(sampled, "--collect-only", "-q", "-m", "not long").stdout.str()
+    assert "test_all[spark-local]" in lines
+    assert "3/5 tests collected" in lines
 
 
 def test_no_jvm_is_started_where_none_is_needed(run: Run) -> None:
-    run(FILE, "-k", "not spark").assert_outcomes(passed=6)
+    run(FILE, "-k", "not spark and not flight").assert_outcomes(passed=4)
 
 
 @pytest.mark.parametrize("arguments", ["'local'", "'sparc', reason='no such runner'", "reason='no names'"])

@@ -18,8 +18,9 @@ from sparkfusion.observe.events import QueryFailed
 from tests.behaviour.parts import assert_usable, record, write_parts
 from tests.behaviour.probes import PATIENCE, PROMPT, Gate, holding_udf
 from tests.conftest import Connect
+from tests.runners import NAMES
 
-pytestmark = pytest.mark.variants  # every store removes the files of a stopped query
+pytestmark = pytest.mark.sample(*NAMES)  # every store removes the files of a stopped query
 
 HELD = {
     "streamed to the reader": "select hang(v) as v from t",

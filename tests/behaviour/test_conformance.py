@@ -10,6 +10,8 @@ import pytest
 
 from sparkfusion import DataFrame, Session
 
+pytestmark = pytest.mark.sample("spark-local")
+
 _EXTENSION = "takes compiled extensions, which cannot travel to tasks"
 _PLANNER = "changes how plans are made; sparkfusion needs plans it knows"
 _CONTEXT = "plain access to the context: use session.context"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import tempfile
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -14,11 +13,12 @@ import pytest
 
 from sparkfusion import Session, SparkfusionError
 from tests.behaviour.parts import DISTRIBUTED, write_parts
-from tests.behaviour.probes import PATIENCE
+from tests.behaviour.probes import until
 from tests.conftest import Connect
+from tests.runners import NAMES
 from tests.suites.feeds import feed_numbers
 
-pytestmark = pytest.mark.variants  # every store removes its files
+pytestmark = pytest.mark.sample(*NAMES)  # every store removes its files
 
 TIMES = 4
 OWN_FILES = pytest.mark.runners("local", "flight", reason="Spark keeps files of its own in the same directory")
@@ -55,7 +55,7 @@ def test_queries_leave_no_files(connect: Connect, tmp_path: Path, run: Callable[
     before = _entries()
     for _ in range(TIMES):
         run(session)
-    assert not _new_entries(before)
+    _wait_for_no_new_entries(before)
 
 
 @OWN_FILES
@@ -75,16 +75,17 @@ def test_a_feed_is_there_as_long_as_a_frame_reads_it(connect: Connect, tmp_path:
     session.sql("drop view seen")
     assert frame.count() == 9
     del frame
-    assert not _new_entries(before)
+    _wait_for_no_new_entries(before)
 
 
-def _new_entries(before: set[Path]) -> set[Path]:
-    """What is there that was not, after a while: workers remove what they have when they are told to."""
-    deadline = time.monotonic() + PATIENCE
-    while (left := _entries() - before) and time.monotonic() < deadline:
+def _wait_for_no_new_entries(before: set[Path]) -> None:
+    """Workers remove what they have when they are told to, a moment later."""
+
+    def are_gone() -> bool:
         gc.collect()
-        time.sleep(0.01)
-    return left
+        return _entries() <= before
+
+    until(are_gone, "nothing is there that was not")
 
 
 def _entries() -> set[Path]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import gc
 import tempfile
-import time
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -17,7 +16,7 @@ from sparkfusion import Session, UserError
 from sparkfusion.session.dataframe import look_inside
 from sparkfusion.verify import assert_distributed_eq
 from tests.behaviour.parts import DISTRIBUTED, assert_distributed_like_single_node, part, single_node
-from tests.behaviour.probes import PATIENCE
+from tests.behaviour.probes import until
 from tests.conftest import Connect
 
 COUNT = "select k, count(*) as n, sum(v) as s from m group by k"
@@ -253,8 +252,9 @@ def test_columns_of_rows_that_are_in_plans_are_not_mixed_up(session: Session) ->
 
 def _wait_for_files(home: Path, wanted: list[str]) -> None:
     """Until these are left: the threads of a query that has ended let go a moment later."""
-    deadline = time.monotonic() + PATIENCE
-    while (found := _files(home)) != wanted and time.monotonic() < deadline:
+
+    def are_left() -> bool:
         gc.collect()
-        time.sleep(0.01)
-    assert found == wanted
+        return _files(home) == wanted
+
+    until(are_left, f"only {wanted} are left")

@@ -12,8 +12,9 @@ from sparkfusion import Session
 from sparkfusion.verify import assert_distributed_eq
 from tests.behaviour.traps.conftest import PARTITIONED_JOINS
 from tests.conftest import Connect
+from tests.runners import NAMES
 
-pytestmark = pytest.mark.variants  # rows cross exchanges of every kind
+pytestmark = pytest.mark.sample(*NAMES)  # rows cross exchanges of every kind
 
 FILES = 3
 FORCED: dict[str, object] = {

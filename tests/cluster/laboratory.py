@@ -27,7 +27,7 @@ from tests.suites.fed import RowGroupsOf
 
 PATIENCE = 40.0
 """Seconds until a wait gives up. Only paid by a test that fails."""
-PROMPT = 5.0
+PROMPT = 20.0
 """Seconds for what is going away when a query has ended."""
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.behaviour.probes import until
 from tests.cluster.experiment import Experiment
 from tests.cluster.process import ClusterDiedError, ClusterProcess
-from tests.spark.watch import until
 
 pytestmark = pytest.mark.timeout(func_only=True)
 

@@ -13,7 +13,7 @@ import pytest
 from benchmarks.tpc import TPCDS
 from tests.conftest import Connect
 from tests.runners import FLIGHT, LOCAL, SPARK, Runner
-from tests.suites.differential import FEW_MINUTES, PARTITIONS, SCALE, SPARK_PARTITIONS, SuiteRun, suite_run
+from tests.suites.differential import FEW_MINUTES, SCALE, SPARK_PARTITIONS, SuiteRun, suite_run
 
 MAY_GIVE_SEVERAL_ROWS = frozenset({6, 44, 54, 58})
 """A scalar subquery that is not seen to give one row at most: only a single node makes several rows an error."""
@@ -63,13 +63,16 @@ def tpcds(files: Path, runner: Runner, connect_shared: Connect, request: pytest.
 
 @pytest.mark.runners(LOCAL, reason=FEW_MINUTES)
 @pytest.mark.parametrize("number", range(1, TPCDS.query_count + 1))
-@pytest.mark.parametrize("partitions", [count for count in PARTITIONS if count > 1])
+@pytest.mark.parametrize(
+    "partitions", [2, pytest.param(3, marks=pytest.mark.long), pytest.param(7, marks=pytest.mark.long)]
+)
 def test_query_gives_its_single_node_answer(
     tpcds: SuiteRun, partitions: int, number: int, connect_shared: Connect
 ) -> None:
     tpcds.check(number, partitions, one_task=undivided(partitions))
 
 
+@pytest.mark.sample("spark-local")
 @pytest.mark.runners(FLIGHT, *SPARK, reason="all queries at all partition counts are above")
 @pytest.mark.parametrize("number", ON_SPARK)
 def test_query_gives_its_single_node_answer_elsewhere(tpcds: SuiteRun, number: int, connect_shared: Connect) -> None:

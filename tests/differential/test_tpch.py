@@ -37,6 +37,7 @@ def test_query_gives_its_single_node_answer(
     tpch.check(number, partitions)
 
 
+@pytest.mark.sample("spark-local")
 @pytest.mark.runners(FLIGHT, *SPARK, reason="all partition counts are above")
 @pytest.mark.parametrize("number", NUMBERS)
 def test_query_gives_its_single_node_answer_elsewhere(tpch: SuiteRun, number: int, connect_shared: Connect) -> None:

@@ -6,7 +6,6 @@ import gc
 import json
 import random
 import tempfile
-import time
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,14 +21,14 @@ from pyspark.sql import functions as F  # noqa: N812
 from sparkfusion import Session, SparkfusionError, UserError
 from sparkfusion.runner.spark.spark_types import arrow_schema
 from tests.behaviour.parts import DISTRIBUTED, rows_of
-from tests.behaviour.probes import PATIENCE, Counter, Gate
+from tests.behaviour.probes import Counter, Gate, until
 from tests.conftest import Connect
 from tests.runners import ALL_ON_SPARK
 from tests.spark.conf import settings
 from tests.spark.test_spark_types import EXPORTED, ZONE
 from tests.spark.watch import wait_for_no_jobs
 
-STORES = ("local", "spark")
+STORES = (pytest.param("local", marks=pytest.mark.long), "spark")
 RECURSIVE = "with recursive r as (select id from {0} union all select id + 1 from r where id < 3) select * from r"
 OPTIONS = {**DISTRIBUTED, **ALL_ON_SPARK}
 
@@ -535,12 +534,12 @@ def test_a_dropped_table_goes_with_the_last_frame_that_reads_it(session: Session
     assert alive() is not None
     assert placeholders() != before
     del frame, running
-    deadline = time.monotonic() + PATIENCE
-    while (alive() is not None or placeholders() != before) and time.monotonic() < deadline:
+
+    def is_gone() -> bool:
         gc.collect()
-        time.sleep(0.01)
-    assert alive() is None
-    assert placeholders() == before
+        return alive() is None and placeholders() == before
+
+    until(is_gone, "the DataFrame and its placeholder are gone")
 
 
 def placeholders() -> set[Path]:

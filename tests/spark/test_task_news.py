@@ -21,10 +21,10 @@ from sparkfusion.runner.spark.spark_task import InPlace, SparkAnswer, StageWirin
 from sparkfusion.runner.spark.task_news import TaskNews
 from sparkfusion.runner.spark.workplace import workplace
 from tests.behaviour.parts import DISTRIBUTED, ROWS, TOTAL, assert_usable, record, write_parts
-from tests.behaviour.probes import PATIENCE, PROMPT, Gate, holding_udf
+from tests.behaviour.probes import PATIENCE, PROMPT, Gate, holding_udf, until
 from tests.conftest import Connect
 from tests.runners import ALL_ON_SPARK
-from tests.spark.watch import until, wait_for_no_jobs
+from tests.spark.watch import wait_for_no_jobs
 
 QUERIES = {
     "streamed to the reader": "select {0} as v from t",

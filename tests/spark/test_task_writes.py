@@ -37,6 +37,7 @@ PLACES: dict[str, dict[str, object]] = {
     "spark, in the driver": {"sparkfusion.store": "local", "sparkfusion.small_stage_bytes": "1GiB"},
 }
 """Where tasks run and where their frames are: all of them write."""
+SHORT = [name for name in PLACES if name != "spark-spark"]
 
 SHARED_MEMORY = Path("/dev/shm")
 
@@ -46,7 +47,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_parts(tmp_path_factory.mktemp("t"))
 
 
-@pytest.fixture(params=PLACES)
+@pytest.fixture(params=[*SHORT, pytest.param("spark-spark", marks=pytest.mark.long)])
 def session(request: pytest.FixtureRequest, spark: SparkSession, files: Path) -> Iterator[Session]:
     target = None if request.param == "embedded" else spark
     with sparkfusion.connect(target, config={**DISTRIBUTED, **PLACES[request.param]}) as session:

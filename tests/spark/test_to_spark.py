@@ -21,10 +21,9 @@ from sparkfusion import Session, UserError
 from sparkfusion.exchange.owned import PREFIX
 from sparkfusion.observe.events import QueryPlanned
 from tests.behaviour.parts import DISTRIBUTED, PARTS, TOTAL, record, rows_of, write_parts
-from tests.behaviour.probes import Counter
+from tests.behaviour.probes import Counter, until
 from tests.conftest import Connect
 from tests.spark.conf import settings
-from tests.spark.watch import until
 from tests.spark_session import scratch_of
 
 # mapInArrow needs no pandas at all, but looks for it.

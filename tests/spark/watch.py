@@ -4,21 +4,11 @@ from __future__ import annotations
 
 import os
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tests.behaviour.probes import PATIENCE
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    """Return when the condition holds; fail if it does not in a long while."""
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {PATIENCE} s for this: {what}"
-        time.sleep(0.01)
+from tests.behaviour.probes import until
 
 
 def active_jobs(spark: SparkSession) -> list[int]:

@@ -241,14 +241,6 @@ def exactly_once(units: Iterable[int], rows: int = ROWS_PER_UNIT) -> Counter[int
     return Counter(dict.fromkeys(units, rows))
 
 
-def wait_until(true: Callable[[], bool], what: str) -> None:
-    """Return as soon as it is true."""
-    deadline = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < deadline, f"{what}: not within {PATIENCE} s"
-        time.sleep(0.005)
-
-
 def settled(read: Callable[[], int]) -> int:
     """A number that does not change any more."""
     last, looks = read(), 0

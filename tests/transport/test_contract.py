@@ -35,6 +35,7 @@ from sparkfusion.worker.server.service import WorkerService
 from sparkfusion.worker.server.worker_options import WorkerOptions
 from sparkfusion.worker.task import TaskOrder
 from tests import leaks
+from tests.behaviour.probes import until
 from tests.transport.plans import order_of_plan, order_of_sql, reading
 from tests.worker_processes import IDLE, TOKEN
 
@@ -480,10 +481,3 @@ def fed_plan(directory: Path) -> tuple[bytes, Any]:
         isolated = isolate(graph.stages[0], (0,))
         (declared,) = planned.feeds
         return isolated.plan, feed_input(declared)
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)

@@ -21,7 +21,8 @@ from tests.worker_processes import IDLE, ROOT, TOKEN, WorkerProcess, url_of
 
 TRANSPORTS, REWRITES = "sparkfusion.transports", "sparkfusion.plan_rewrites"  # as packages write them
 MODULES = Path(__file__).parent / "extension"
-SLOTS = ("--slots", "8")  # enough for each worker to have a free one for every task that is its turn
+SLOTS = ("--slots", "8", "--no-task-processes")
+"""A free one for every task that is a worker's turn. Threads, because processes start slowly."""
 EAGER = {"sparkfusion.bytes_per_partition": 1}
 KEYS = range(5)
 ROWS = [{"k": k, "n": 4} for k in KEYS]

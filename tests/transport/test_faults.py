@@ -159,7 +159,9 @@ def test_a_new_query_leaves_alone_who_waits_for_a_silent_worker(
     until_idle(three, 2)
 
 
-@pytest.mark.parametrize("moment", ["a task is done", "the second stage begins", "the head begins"])
+@pytest.mark.parametrize(
+    "moment", ["a task is done", pytest.param("the second stage begins", marks=pytest.mark.long), "the head begins"]
+)
 def test_a_worker_hangs(
     session: sparkfusion.Session, three: list[WorkerProcess], answers: dict[str, list[dict[str, Any]]], moment: str
 ) -> None:

@@ -45,6 +45,7 @@ def shown(place: Path, name: str) -> list[str]:
     return ["--tls-cert", str(place / f"{name}.pem"), "--tls-key", str(place / f"{name}.key")]
 
 
+SLOTS = ("--slots", "8", "--no-task-processes")  # threads, because processes start slowly
 EAGER = {"sparkfusion.bytes_per_partition": 1}
 SUMS = "select k, sum(v) as s from t group by k order by k"
 
@@ -63,7 +64,7 @@ def one_sided(workers: list[WorkerProcess], certificates: Path) -> sparkfusion.C
 def test_workers_trust_each_other_without_asking_callers(
     start_worker: StartWorker, certificates: Path, table: Path
 ) -> None:
-    options = [*shown(certificates, "worker"), "--tls-peer-ca", str(certificates / "ca.pem"), "--slots", "8"]
+    options = [*shown(certificates, "worker"), "--tls-peer-ca", str(certificates / "ca.pem"), *SLOTS]
     workers = [start_worker(*options) for _ in range(2)]
     with sparkfusion.connect(one_sided(workers, certificates), config=EAGER) as session:
         session.register_parquet("t", str(table))
@@ -75,7 +76,7 @@ def test_workers_trust_each_other_without_asking_callers(
 def test_workers_that_do_not_trust_each_other_say_so(
     start_worker: StartWorker, certificates: Path, table: Path
 ) -> None:
-    workers = [start_worker(*shown(certificates, "worker"), "--slots", "8") for _ in range(2)]
+    workers = [start_worker(*shown(certificates, "worker"), *SLOTS) for _ in range(2)]
     with sparkfusion.connect(one_sided(workers, certificates), config=EAGER) as session:
         session.register_parquet("t", str(table))
         with pytest.raises(UserError, match="cannot establish TLS") as refused:

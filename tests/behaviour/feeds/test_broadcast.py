@@ -10,6 +10,8 @@ import pytest
 from sparkfusion import Session, UserError, WorkUnit
 from tests.suites.feeds import ALL_RUN_LOCALLY, MANY, NOT_LOCAL, Scripted, assert_answers, feed_numbers, table_of
 
+pytestmark = pytest.mark.sample("spark-local")
+
 SMALL, LARGE = table_of([1, 2]), table_of(range(12))
 T = pa.table({"k": pa.array([0, 1, 2], pa.int64())})
 

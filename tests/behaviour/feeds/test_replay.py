@@ -17,6 +17,8 @@ from tests.behaviour.parts import record
 from tests.runners import LOCAL, Runner
 from tests.suites.feeds import ALL_RUN_LOCALLY, MANY, NOT_LOCAL, SCHEMA, Scripted, batch_of, feed_numbers
 
+pytestmark = pytest.mark.sample("spark-local")  # Spark tries tasks again by itself
+
 UNITS = 40
 COUNTED = "select unit, count(*) as n, sum(v) as x from f group by unit"
 EACH_ONCE = [(unit, 3, 3000 * unit + 3) for unit in range(UNITS)]

@@ -12,7 +12,7 @@ import pytest
 
 from sparkfusion import FeedContext, QueryCancelledError, ReaderContext, Session, UserError, WorkUnit
 from tests.behaviour.parts import assert_usable
-from tests.behaviour.probes import PATIENCE, PROMPT, Counter, Gate
+from tests.behaviour.probes import PATIENCE, PROMPT, Counter, Gate, until
 from tests.suites.feeds import (
     ALL_RUN_LOCALLY,
     MANY,
@@ -25,10 +25,9 @@ from tests.suites.feeds import (
     counting_up,
     feed_numbers,
     settled,
-    wait_until,
 )
 
-pytestmark = ONE_STORE
+pytestmark = [pytest.mark.sample("spark-local"), ONE_STORE]
 
 AHEAD = 4
 
@@ -43,13 +42,13 @@ def test_a_stopped_reader_stops_the_provider(session: Session) -> None:
     provider = feed_numbers(session, "f", Scripted(counting_up), tasks=2)
     with session.sql("select unit from f").stream() as rows:
         next(rows)
-        wait_until(lambda: rows.feeds()[0].waiting == AHEAD, "the provider had to wait")
+        until(lambda: rows.feeds()[0].waiting == AHEAD, "the provider had to wait")
         asked = settled(lambda: provider.asked)
         # A frame with the reader, one in the channel, one with each task: each of a grant of half of those ahead.
         assert asked <= 4 * (AHEAD // 2) + AHEAD + 1
         next(rows)
         next(rows)
-        wait_until(lambda: provider.asked > asked, "reading on makes it go on")
+        until(lambda: provider.asked > asked, "reading on makes it go on")
         assert settled(lambda: provider.asked) <= 6 * (AHEAD // 2) + AHEAD + 1
     assert (provider.ended, provider.closed) == (1, 1)
 
@@ -192,7 +191,7 @@ def test_closed_once_when_a_reader_failed(session: Session) -> None:
 def test_closed_once_when_the_stream_is_never_read(session: Session) -> None:
     provider = feed_numbers(session, "f", Scripted(counting_up), tasks=2)
     with session.sql("select v from f").stream():
-        wait_until(lambda: provider.asked > 0, "the provider was asked")
+        until(lambda: provider.asked > 0, "the provider was asked")
     assert (provider.ended, provider.closed) == (1, 1)
 
 
@@ -208,7 +207,7 @@ def test_closed_once_when_the_stream_is_closed_at_once(session: Session) -> None
 def test_closed_once_when_the_session_is_closed(session: Session) -> None:
     provider = feed_numbers(session, "f", Scripted(counting_up), tasks=2)
     rows = session.sql("select v from f").stream()
-    wait_until(lambda: provider.asked > 0, "the provider was asked")
+    until(lambda: provider.asked > 0, "the provider was asked")
     session.close()
     with pytest.raises(QueryCancelledError):
         list(rows)
@@ -241,7 +240,7 @@ def test_close_wakes_a_provider_that_waits_for_it(session: Session) -> None:
 
     provider = feed_numbers(session, "f", Subscription(script), tasks=1)
     assert session.sql("select v from f limit 4").collect().num_rows == 4
-    wait_until(lambda: provider.ended == 1, "the generator ended")
+    until(lambda: provider.ended == 1, "the generator ended")
 
 
 # ---- cancel and close, with providers that block
@@ -277,7 +276,7 @@ def test_cancel_does_not_wait_for_a_provider_that_blocks(session: Session) -> No
         assert isinstance(outcome[0], QueryCancelledError)
         assert provider.closed == 1
         assert provider.contexts[0].stopped
-    wait_until(lambda: provider.ended == 1, "the generator was closed, as soon as it could")
+    until(lambda: provider.ended == 1, "the generator was closed, as soon as it could")
     assert_usable(session)
 
 
@@ -298,7 +297,7 @@ def test_cancel_stops_a_task_in_the_middle_of_its_grant(session: Session, tmp_pa
         provider = feed_numbers(session, "f", range(50), tasks=1, reader=read)
         running = session.sql("select k, sum(v) from f group by k").stream()
         first.wait_for_arrivals()
-        wait_until(lambda: provider.ended == 1, "all units were found")
+        until(lambda: provider.ended == 1, "all units were found")
         made = calls.value
         first.open()
         following.wait_for_arrivals()
@@ -333,7 +332,7 @@ def test_a_provider_may_wait_through_its_context(session: Session) -> None:
 
     provider = feed_numbers(session, "f", Scripted(script), tasks=1)
     assert session.sql("select v from f limit 3").collect().num_rows == 3
-    wait_until(lambda: provider.ended == 1, "the generator ended")
+    until(lambda: provider.ended == 1, "the generator ended")
     assert sorted(told) == ["on_stop", "stopped: True", "wait: True"]
 
 

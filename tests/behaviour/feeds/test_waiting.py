@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from sparkfusion import FeedContext, ReaderContext, Session, WorkUnit
-from tests.behaviour.probes import PATIENCE, Gate
+from tests.behaviour.probes import PATIENCE, Gate, until
 from tests.suites.feeds import (
     ONE_STORE,
     Door,
@@ -20,7 +20,6 @@ from tests.suites.feeds import (
     feed_numbers,
     read_number,
     units_seen,
-    wait_until,
 )
 
 pytestmark = ONE_STORE
@@ -103,7 +102,7 @@ def test_a_waiting_feed_does_delay_what_needs_it(session: Session) -> None:
             reader = threading.Thread(target=lambda: seen.extend(batch.num_rows for batch in rows))
             reader.start()
             door.wait_for_arrival()
-            wait_until(lambda: any(each.handed == 5 for each in rows.feeds()), "the prompt feed was read")
+            until(lambda: any(each.handed == 5 for each in rows.feeds()), "the prompt feed was read")
             assert seen == []
             door.open()
             reader.join(PATIENCE)
@@ -146,7 +145,7 @@ def test_units_that_come_one_by_one_reach_all_tasks_that_wait(session: Session) 
     with stream as rows:
         for done in range(1, 13):
             asked.release()
-            wait_until(lambda done=done: rows.feeds()[0].handed >= done, f"unit {done} was handed out")  # type: ignore[misc]
+            until(lambda done=done: rows.feeds()[0].handed >= done, f"unit {done} was handed out")  # type: ignore[misc]
         found = pa.Table.from_batches(list(rows))
     assert units_seen(found) == exactly_once(range(12))
 

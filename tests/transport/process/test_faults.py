@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -34,13 +33,14 @@ from sparkfusion.transport.in_process import stop_worker
 from sparkfusion.transport.process import supervised
 from sparkfusion.worker.server.guard import Guard
 from sparkfusion.worker.server.worker_options import WorkerOptions
-from tests.behaviour.probes import Counter, Gate
+from tests.behaviour.probes import Counter, Gate, until
 from tests.leaks import TASK_PROCESS
 from tests.transport.conftest import StartWorker
 from tests.worker_processes import IDLE, WorkerProcess, url_of
 
 MANY_TASKS = {"sparkfusion.bytes_per_partition": 1, "datafusion.execution.target_partitions": 4}
 PAGE = pa.schema([("v", pa.int64())])
+ONE_SLOT = ("--slots", "1", "--trust-python")
 SUMMED = "select k, sum(odd(v)) as s from t group by k order by k"
 
 
@@ -56,8 +56,14 @@ class Home:
         return [each for each in self.supervisor.children() if TASK_PROCESS in " ".join(each.cmdline())]
 
 
+@pytest.fixture(scope="module")
+def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerProcess]:
+    with WorkerProcess(tmp_path_factory.mktemp("worker"), *ONE_SLOT) as worker:
+        yield worker
+
+
 @pytest.fixture(params=["embedded", "worker"])
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Home]:
+def home(request: pytest.FixtureRequest, tmp_path: Path, worker: WorkerProcess) -> Iterator[Home]:
     """One slot, so a task that held it for ever would be noticed."""
     table = write_t(tmp_path)
     if request.param == "embedded":
@@ -66,12 +72,10 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Home]:
             session.register_parquet("t", table)
             yield Home(session, os.getpid(), None)
         return
-    start: StartWorker = request.getfixturevalue("start_worker")
-    worker = start("--slots", "1", "--trust-python")
     with sparkfusion.connect(url_of([worker]), config=MANY_TASKS) as session:
         session.register_parquet("t", table)
         yield Home(session, worker.process.pid, worker)
-    assert worker.status() == IDLE
+    until(lambda: worker.status() == IDLE, "nothing is left on the worker")
 
 
 def write_t(directory: Path) -> Path:
@@ -81,13 +85,6 @@ def write_t(directory: Path) -> Path:
         table = pa.table({"k": [0, 1, 2] * 100, "v": range(300 * part, 300 * part + 300)})
         pq.write_table(table, path / f"{part}.parquet")
     return path
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def is_alive(process: psutil.Process) -> bool:
@@ -239,7 +236,7 @@ def test_they_end_with_their_session(home: Home) -> None:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_they_end_with_their_worker(start_worker: StartWorker, tmp_path: Path, number: signal.Signals) -> None:
     """However it ends, and whatever they do: one runs a function that hangs."""
-    worker = start_worker("--slots", "1", "--trust-python")
+    worker = start_worker(*ONE_SLOT)
     settings = {**MANY_TASKS, "sparkfusion.worker_patience_seconds": 2}
     with Gate(tmp_path) as gate, sparkfusion.connect(url_of([worker]), config=settings) as session:
         session.register_parquet("t", write_t(tmp_path))

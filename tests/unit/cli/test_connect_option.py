@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable
 
 import pytest
 
 import sparkfusion
+from tests.behaviour.probes import until
 from tests.unit.cli.conftest import Invoke
 from tests.unit.cli.test_main import FORCED, SCRIPT
 from tests.worker_processes import IDLE, TOKEN, WorkerProcess, url_of
@@ -86,17 +85,10 @@ def test_ctrl_c_cancels_on_workers(items: str, workers: list[WorkerProcess], com
         try:
             assert process.stdout.readline()
             if command != ("verify",):  # its single-node leg does not end
-                _until(lambda: workers[0].status().running > 0)
+                until(lambda: workers[0].status().running > 0)
             process.send_signal(signal.SIGINT)
             _, errors = process.communicate(timeout=30)
         finally:
             process.kill()
     assert (process.returncode, errors) == (130, "sparkfusion: cancelled\n")
-    _until(lambda: workers[0].status() == IDLE)
-
-
-def _until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < end, "it took too long"
-        time.sleep(0.05)
+    until(lambda: workers[0].status() == IDLE)

@@ -13,8 +13,8 @@ from sparkfusion.feed.dispatch import MOST_UNITS_AT_ONCE, Answer, Dispatcher
 from sparkfusion.feed.ledger import Grant, Ledger
 from sparkfusion.feed.provider import FeedContext, ScanRequest
 from sparkfusion.feed.unit_codec import unpack
-from tests.behaviour.probes import PATIENCE
-from tests.suites.feeds import Door, Scripted, counting_up, wait_until
+from tests.behaviour.probes import PATIENCE, until
+from tests.suites.feeds import Door, Scripted, counting_up
 
 
 class Dispatched:
@@ -69,7 +69,7 @@ def flat(grants: list[list[Any]]) -> list[Any]:
 
 
 def all_found(dispatcher: Dispatcher) -> None:
-    wait_until(lambda: not dispatcher.stats().discovering, "all units are found")
+    until(lambda: not dispatcher.stats().discovering, "all units are found")
 
 
 def test_an_attempt_sees_what_the_one_before_saw(dispatched: Dispatched) -> None:
@@ -120,8 +120,8 @@ def test_asking_for_a_place_says_that_those_before_are_done(dispatched: Dispatch
 def test_no_more_wait_than_the_bound(dispatched: Dispatched, ahead: int) -> None:
     provider = Scripted(counting_up)
     dispatcher = dispatched(provider, ahead=ahead)
-    wait_until(lambda: dispatcher.stats().waiting == ahead, "the bound is reached")
-    wait_until(lambda: provider.asked == ahead + 1, "one more is in the provider's hand")
+    until(lambda: dispatcher.stats().waiting == ahead, "the bound is reached")
+    until(lambda: provider.asked == ahead + 1, "one more is in the provider's hand")
     for offset in range(5):
         dispatcher.take(0, offset)
     stats = dispatcher.stats()
@@ -134,7 +134,7 @@ def test_the_bound_is_shared_by_the_partitions_that_are_read(dispatched: Dispatc
     dispatcher = dispatched(provider, ahead=8, tasks=4, partitions=10)
     for task in range(4):
         dispatcher.take(task, 0)
-    wait_until(lambda: dispatcher.stats().waiting == 8, "each partition that is read has its share")
+    until(lambda: dispatcher.stats().waiting == 8, "each partition that is read has its share")
     assert sorted(provider.calls, key=str) == [0, 1, 2, 3], "the others are not begun"
 
 
