@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sparkfusion.config import SETTINGS, Setting
-from sparkfusion.session.config import show_value
+from sparkfusion.session.session_settings import show_value
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 

@@ -13,7 +13,7 @@ from datafusion import SessionContext
 import sparkfusion
 from sparkfusion.session.dataframe import look_inside
 from sparkfusion.verify import Outcome, VerifyResult, compare_tables, verify_query
-from sparkfusion.worker.session import session_config
+from sparkfusion.worker.task_context import session_config
 from tests.fuzz.case import Case
 from tests.runners import EMBEDDED, Runner
 

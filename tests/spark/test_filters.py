@@ -23,7 +23,7 @@ from sparkfusion.plan.table_parts import TableHint, mark_tables
 from sparkfusion.plan.table_reads import TableRead, tables_read
 from sparkfusion.plan.wire import decode
 from sparkfusion.runner.spark.filters import spark_filter
-from sparkfusion.worker.session import session_config
+from sparkfusion.worker.task_context import session_config
 from tests.behaviour.parts import DISTRIBUTED, rows_of
 from tests.conftest import Connect
 from tests.runners import ALL_ON_SPARK

@@ -298,7 +298,7 @@ def test_explain_shows_the_table_and_what_is_read(session: Session, spark: Spark
     text = session.sql('select k, count(*) from "My Table" group by k').explain_text()
     assert "My Table part 0" in text
     assert "projection=[k]" in text
-    assert "host-tables" not in text
+    assert "adopted-tables" not in text
 
 
 # ---- sizes
@@ -543,4 +543,4 @@ def test_a_dropped_table_goes_with_the_last_frame_that_reads_it(session: Session
 
 
 def placeholders() -> set[Path]:
-    return set(Path(tempfile.gettempdir()).glob("sparkfusion-*-host-tables-*/*/*"))
+    return set(Path(tempfile.gettempdir()).glob("sparkfusion-*-adopted-tables-*/*/*"))

@@ -21,8 +21,8 @@ from sparkfusion.ids import TaskKey
 from sparkfusion.plan.wire import decode, encode, file_scan_conf, walk
 from sparkfusion.worker.copy import CopyOrder
 from sparkfusion.worker.server.guard import Guard, Limits
-from sparkfusion.worker.session import SPARK_FUNCTIONS, Surroundings, task_context
 from sparkfusion.worker.task import TaskInput, TaskOrder
+from sparkfusion.worker.task_context import SPARK_FUNCTIONS, Surroundings, task_context
 from tests.transport.conftest import StartWorker
 from tests.transport.plans import order_of_plan, order_of_sql
 from tests.worker_processes import url_of

@@ -176,7 +176,7 @@ def test_setting_a_runtime_option_says_that_there_is_no_catalog() -> None:
     context = SessionContext(SessionConfig().with_information_schema())
     context.sql("set datafusion.runtime.list_files_cache_limit = '0'")
     shown = context.sql("show datafusion.catalog.create_default_catalog_and_schema").to_pydict()
-    assert shown["value"] == ["false"], gone("worker/session.py")
+    assert shown["value"] == ["false"], gone("worker/task_context.py")
 
 
 def test_object_stores_name_a_module_that_does_not_exist() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparkfusion.plan.feeds import is_fed
+from sparkfusion.plan.feed_scans import is_fed
 from sparkfusion.plan.isolate import restrict
 from sparkfusion.plan.sources import exchange_of
 from sparkfusion.plan.stage import Stage

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sparkfusion.plan.feeds import feed_of
+from sparkfusion.plan.feed_scans import feed_of
 from sparkfusion.plan.joins import BUILD_EMITTING, collects_left
 from sparkfusion.plan.table_parts import parts_of
 from sparkfusion.plan.wire import PlanNode, children, copy_of, file_scan_conf, kind, walk

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from sparkfusion.ids import ExchangeId
 from sparkfusion.plan.determinism import is_deterministic, may_repeat
-from sparkfusion.plan.feeds import feeds_read
+from sparkfusion.plan.feed_scans import feeds_read
 from sparkfusion.plan.gate import NotDistributableError
 from sparkfusion.plan.joins import collects_left
 from sparkfusion.plan.schema import DescribedSchema

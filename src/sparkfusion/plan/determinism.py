@@ -5,7 +5,7 @@ See docs/traps.md#work-that-must-run-once.
 
 from __future__ import annotations
 
-from sparkfusion.plan.feeds import feed_of
+from sparkfusion.plan.feed_scans import feed_of
 from sparkfusion.plan.sources import exchange_of
 from sparkfusion.plan.wire import PlanNode, body, children, encode, file_scan_conf, kind, partition_count, walk
 from sparkfusion.plan.wire.tree import FILE_SCANS

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from sparkfusion.ids import FeedId, TableId
 from sparkfusion.plan.build_sides import choose_build_sides
 from sparkfusion.plan.cut import cut
-from sparkfusion.plan.feeds import feed_of
+from sparkfusion.plan.feed_scans import feed_of
 from sparkfusion.plan.gate import check_physical
 from sparkfusion.plan.rules import apply_rules
 from sparkfusion.plan.schema import SchemaProbe

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sparkfusion.errors import InternalError
 from sparkfusion.ids import ExchangeId, FeedId
-from sparkfusion.plan.feeds import feeds_read
+from sparkfusion.plan.feed_scans import feeds_read
 from sparkfusion.plan.joins import collects_left
 from sparkfusion.plan.sources import exchange_of, groups_read
 from sparkfusion.plan.stage import Stage

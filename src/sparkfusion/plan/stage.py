@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -162,3 +162,23 @@ class Distribution:
     @property
     def distributed(self) -> bool:
         return self.graph is not None
+
+
+def with_head_as_stage(graph: StageGraph) -> StageGraph:
+    """The same graph with the head's plan as a last stage of one task, for callers that need all rows to come from
+    tasks."""
+    head = graph.head
+    if head.plan is None:
+        return graph
+    number = max(stage.id for stage in graph.stages) + 1
+    last = Stage(
+        id=number,
+        plan=head.plan,
+        task_count=1,
+        inputs=head.inputs,
+        output=number,
+        mergeable=False,
+        deterministic=head.deterministic,
+    )
+    gather = Exchange(number, ExchangeKind.GATHER, number, partitions=1, column_names=())
+    return replace(graph, stages=(*graph.stages, last), exchanges=(*graph.exchanges, gather), head=Head((number,)))

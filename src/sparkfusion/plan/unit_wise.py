@@ -7,7 +7,7 @@ a limit above needs.
 
 from __future__ import annotations
 
-from sparkfusion.plan.feeds import feeds_read
+from sparkfusion.plan.feed_scans import feeds_read
 from sparkfusion.plan.joins import collects_left, emits_build_rows
 from sparkfusion.plan.wire import PlanNode, children, kind
 from sparkfusion.plan.wire import wire_pb2 as pb

@@ -16,8 +16,8 @@ from sparkfusion.ids import QueryId, TableId
 from sparkfusion.observe.events import Subscriber
 from sparkfusion.plan.stage import StageGraph
 from sparkfusion.worker.copy import CopyOrder
-from sparkfusion.worker.session import PrepareContext
 from sparkfusion.worker.task import TaskReport
+from sparkfusion.worker.task_context import PrepareContext
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class QueryJob:
 
 
 @dataclass(frozen=True)
-class HostTable:
-    """A table whose rows the runner brings, in so many parts. `bytes` is a guess at its size; `id` is the runner's."""
+class AdoptedTable:
+    """A Spark DataFrame as a table, in this many parts. `bytes` is a guess at its size; `id` is the runner's."""
 
     id: TableId
     schema: pa.Schema
@@ -83,7 +83,7 @@ class RunningJob(Protocol):
 class SparkFrames(Protocol):
     """Spark DataFrames as tables of queries, and the other way round."""
 
-    def adopt(self, source: object) -> HostTable:
+    def adopt(self, source: object) -> AdoptedTable:
         """Take a Spark DataFrame, or a table or view by its name, as an input of queries, or raise a `UserError`."""
         ...
 

@@ -24,8 +24,8 @@ from sparkfusion.worker import open_work
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.memory_limits import memory_share, spill_directory
 from sparkfusion.worker.run_task import run_task
-from sparkfusion.worker.session import Surroundings
 from sparkfusion.worker.task import TaskOrder, TaskReport
+from sparkfusion.worker.task_context import Surroundings
 
 PATIENCE_SECONDS = 10.0
 

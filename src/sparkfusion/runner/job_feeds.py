@@ -12,7 +12,7 @@ from sparkfusion.feed.declare import FeedDeclaration
 from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.ids import FeedId
 from sparkfusion.observe.events import FeedProgress
-from sparkfusion.plan.feeds import feeds_read
+from sparkfusion.plan.feed_scans import feeds_read
 from sparkfusion.plan.wire import decode
 from sparkfusion.runner.base import QueryJob
 from sparkfusion.worker.unit_files import FeedInput

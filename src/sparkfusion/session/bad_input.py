@@ -11,7 +11,7 @@ from datafusion.plan import ExecutionPlan
 from sparkfusion.errors import SparkfusionError
 from sparkfusion.worker.bad_lines import find_bad_line
 from sparkfusion.worker.file_errors import is_about_files, name_files
-from sparkfusion.worker.session import PrepareContext, session_config
+from sparkfusion.worker.task_context import PrepareContext, session_config
 
 
 def locate_bad_line(

@@ -16,14 +16,14 @@ from datafusion import SessionContext
 from sparkfusion.errors import SparkfusionError, UserError, clean_message
 from sparkfusion.feed.feed import WorkUnitFeed
 from sparkfusion.feed.provider import Reader, WorkUnitFeedProvider
+from sparkfusion.session.adopted_tables import with_sizes
 from sparkfusion.session.dataframe import DataFrame
 from sparkfusion.session.datafusion_calls import call_datafusion, unwrap
-from sparkfusion.session.directory_tables import registered
+from sparkfusion.session.directory_tables import directory_table_of
 from sparkfusion.session.engine import Engine
 from sparkfusion.session.feed_options import FeedArguments, resolve
 from sparkfusion.session.file_tables import FORMATS, arrange, read_files, register_files
 from sparkfusion.session.forked import check_not_forked
-from sparkfusion.session.host_tables import sized
 from sparkfusion.session.lazy_query import LazyQuery
 from sparkfusion.session.lossy import UNNAMED, lost_options
 from sparkfusion.session.signatures import describe_method
@@ -64,10 +64,10 @@ def _register(name: str) -> Callable[..., None]:
             hint = (error.hint if isinstance(error, SparkfusionError) else None) or name_hint(words, context)
             raise UserError(f"cannot register table {table!r}{shown}: {words}", hint=hint) from error
         tables.lossy.add(table, lost_options(arguments))
-        if not skip and name in FORMATS and (made := registered(name, FORMATS[name], arguments)) is not None:
+        if not skip and name in FORMATS and (made := directory_table_of(name, FORMATS[name], arguments)) is not None:
             tables.directories.add(table, made)
         if name in FORMATS:
-            tables.file_places.add(table, source)
+            tables.vanished_files.add(table, source)
         if name in _OF_ROWS:
             tables.in_memory.adopt([table])
 
@@ -172,7 +172,7 @@ class TableMethods:
                 A small table is broadcast to every task of a join.
         """
         spark = self._engine.on_spark(f"cannot register a {type(source).__qualname__}")
-        table = sized(spark.adopt(source), rows, bytes)
+        table = with_sizes(spark.adopt(source), rows, bytes)
         try:
             self._engine.tables.of_spark.register(self._engine.context, name, table, spark.release)
         except UserError:

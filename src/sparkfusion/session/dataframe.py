@@ -12,12 +12,12 @@ import datafusion
 import pyarrow as pa
 from datafusion.dataframe import DataFrameWriteOptions, ParquetWriterOptions
 
+from sparkfusion.extras import import_extra
 from sparkfusion.plan.stage import Distribution
 from sparkfusion.session.chains import check_chains
 from sparkfusion.session.datafusion_calls import call_datafusion, unwrap
 from sparkfusion.session.engine import Engine
 from sparkfusion.session.explaining import ExplainFormat, explain_query
-from sparkfusion.session.extras import need
 from sparkfusion.session.lazy_query import LazyQuery
 from sparkfusion.session.query import RunningQuery
 from sparkfusion.session.table_writes import write_table
@@ -140,11 +140,11 @@ class DataFrame:
     to_arrow_table = collect
 
     def to_pandas(self) -> pd.DataFrame:
-        need("pandas", "to_pandas")
+        import_extra("pandas", "pandas", "to_pandas")
         return self.collect().to_pandas()
 
     def to_polars(self) -> pl.DataFrame:
-        need("polars", "to_polars")
+        import_extra("polars", "polars", "to_polars")
         import polars as pl
 
         frame = pl.from_arrow(self.collect())

@@ -11,9 +11,9 @@ from typing import Any
 
 from datafusion.catalog import Table
 
-from sparkfusion.session.config import DEFAULT_CATALOG, DEFAULT_SCHEMA, SessionSettings
 from sparkfusion.session.file_arguments import FileArguments
 from sparkfusion.session.session_schema import SessionSchema
+from sparkfusion.session.session_settings import DEFAULT_CATALOG, DEFAULT_SCHEMA, SessionSettings
 from sparkfusion.session.sql_text import closing_parenthesis, mask
 from sparkfusion.session.write import CopyTarget, WriteTarget, copy_tail
 
@@ -87,7 +87,7 @@ class DirectoryTables:
         table, made = self._made.get(self.own_name(reference) or "", (None, None))
         return made if table is not None and self.meant_by(reference) is table else None
 
-    def named_in(self, text: str) -> Iterator[tuple[str, Table, DirectoryTable]]:
+    def tables_named_in(self, text: str) -> Iterator[tuple[str, Table, DirectoryTable]]:
         """Those that a query may mean."""
         for name, (table, made) in list(self._made.items()):
             if name.lower() in text.lower() and self._schema.own(name) is table:
@@ -150,7 +150,7 @@ def _inside(opening: re.Pattern[str], sql: str, masked: str) -> str:
     return sql[found.end() : closing] if found is not None and closing is not None else ""
 
 
-def registered(method: str, format: str, arguments: Mapping[str, Any]) -> DirectoryTable | None:
+def directory_table_of(method: str, format: str, arguments: Mapping[str, Any]) -> DirectoryTable | None:
     """How to write files of a table that `register_csv` and the like made of these arguments; None if no one knows."""
     path = arguments.get("path")
     if not isinstance(path, str | PathLike):

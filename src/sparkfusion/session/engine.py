@@ -16,12 +16,10 @@ from sparkfusion.errors import SparkfusionError, UserError
 from sparkfusion.ids import QueryId, new_query_id
 from sparkfusion.observe.events import Event, QueryPlanned, Subscriber
 from sparkfusion.plan.gate import LOST
-from sparkfusion.plan.settle import settle_head
-from sparkfusion.plan.stage import Head, StageGraph
+from sparkfusion.plan.stage import Head, StageGraph, with_head_as_stage
 from sparkfusion.runner.base import QueryJob, Runner, RunningJob, SparkFrames
 from sparkfusion.session.bad_input import locate_bad_line
 from sparkfusion.session.changes import changes_nothing, count_of_none, explain_refusal
-from sparkfusion.session.config import SessionSettings
 from sparkfusion.session.copy_partitions import check_column_left, name_nulls
 from sparkfusion.session.datafusion_calls import call_datafusion
 from sparkfusion.session.empty_writes import FilledJob
@@ -30,7 +28,8 @@ from sparkfusion.session.lazy_query import Copy, LazyQuery
 from sparkfusion.session.notices import Notices, require_distributed
 from sparkfusion.session.planner import Planned, Planner
 from sparkfusion.session.put_rows import PutJob, put_rows
-from sparkfusion.session.query import RunningQuery, settle_schema
+from sparkfusion.session.query import RunningQuery, decide_schema
+from sparkfusion.session.session_settings import SessionSettings
 from sparkfusion.session.session_tables import SessionTables
 from sparkfusion.session.single_node import SingleNodeJob, limit
 from sparkfusion.session.start import prepare_datafusion
@@ -38,7 +37,7 @@ from sparkfusion.session.upstream import GUARDED_DEFAULTS
 from sparkfusion.session.write import CopyTarget, RowCopier, WriteJob
 from sparkfusion.session.write_modes import PlacedJob, WriteMode, place
 from sparkfusion.worker.copy import CopyOrder
-from sparkfusion.worker.session import list_files_anew
+from sparkfusion.worker.task_context import list_files_anew
 
 _DEFAULTS = {"datafusion.catalog.information_schema": "true", **GUARDED_DEFAULTS}
 _log = logging.getLogger("sparkfusion")
@@ -109,7 +108,7 @@ class Engine:
         elif planned.distribution.graph is None:
             job, head = self._single_node_job(id, _single_node_frame(query), planned, query), Head(())
         else:
-            graph = planned.distribution.graph if writes is None else settle_head(planned.distribution.graph)
+            graph = planned.distribution.graph if writes is None else with_head_as_stage(planned.distribution.graph)
             self._emit(QueryPlanned(id, len(graph.stages), graph.task_count, None, planned.seconds))
             job, head = self._runner.start(self._job(id, graph, planned, writes)), graph.head
         return RunningQuery(id, query.schema, job, head, self._emit)
@@ -213,8 +212,8 @@ class Engine:
         graph = planned.distribution.graph
         if graph is None or query.copies is not None or planned.feeds or not graph.repeatable:
             return spark.from_rows(self.start(query, planned).read_all())
-        graph = settle_head(graph)
-        schema = settle_schema(query.schema, self._planner.output_schema(graph))
+        graph = with_head_as_stage(graph)
+        schema = decide_schema(query.schema, self._planner.output_schema(graph))
         return spark.to_spark(self._job(new_query_id(), graph, planned), schema)
 
     # ---- what users see of it

@@ -14,7 +14,7 @@ from datafusion import SessionContext
 from sparkfusion.errors import UserError
 from sparkfusion.feed.ready.hive import NULL_VALUE
 from sparkfusion.feed.ready.patterns import is_hidden
-from sparkfusion.session.feeds import FeedTables
+from sparkfusion.session.feed_tables import FeedTables
 from sparkfusion.session.file_tables import show_partitions, visible_files
 from sparkfusion.session.layout import PartitionColumn, find_unreadable, list_files, listing_context
 from sparkfusion.session.skipping import check_on_error
@@ -55,7 +55,7 @@ def run_statement(
     if created is None or located is None or (created[1] is not None and context.table_exist(created[2])):
         return run(sql)
     location = located[1].replace("''", "'")
-    files = _listed(location, prepare)
+    files = _list_files(location, prepare)
     glob = visible_files(location) if Path(location).is_dir() else None
     with _damage_named(sql, location, files):
         if glob is None:
@@ -99,7 +99,7 @@ def _create(sql: str, of_visible: str, run: Callable[[str], T], *, hidden: bool)
         raise
 
 
-def _listed(location: str, prepare: Callable[[SessionContext], None]) -> list[str]:
+def _list_files(location: str, prepare: Callable[[SessionContext], None]) -> list[str]:
     """The files at a location; none if DataFusion cannot list it: the statement will say why."""
     context = listing_context()
     try:

@@ -36,7 +36,7 @@ def requests(plan: datafusion.LogicalPlan, schemas: Mapping[str, pa.Schema]) -> 
     return found
 
 
-def combined(scans: Sequence[ScanRequest], expected: int) -> Sequence[ScanRequest]:
+def combine_requests(scans: Sequence[ScanRequest], expected: int) -> Sequence[ScanRequest]:
     """One request for each scan of a table in the physical plan, which does not tell them apart.
 
     Where a query scans a table several times, only what holds for every scan is offered.

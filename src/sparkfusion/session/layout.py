@@ -88,7 +88,7 @@ def survey(
     extension, compression = _common_ending(endings, len(shown) == len(of_format), paths)
     roots = _roots(paths)
     directories = {file: _partitions(file, roots) for file in of_format}
-    values = _agreed(directories) if hive else {}
+    values = _agree(directories) if hive else {}
     types = {field.name: field.type for field in known} if known is not None else {}
     columns = []
     for name, found in values.items():
@@ -121,7 +121,7 @@ def _common_ending(
     )
 
 
-def _agreed(spelled: dict[str, list[str]]) -> dict[str, list[str | None]]:
+def _agree(spelled: dict[str, list[str]]) -> dict[str, list[str | None]]:
     """The values of each partition column, by the name that directories give it; every file must have the same."""
     values: dict[str, list[str | None]] = {}
     first: tuple[str, list[str]] | None = None

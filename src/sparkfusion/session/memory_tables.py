@@ -97,7 +97,7 @@ class MemoryTables:
                     self._by_name[name] = _Named(Reference(next(self._numbers), table))
 
     @contextmanager
-    def made_by(self, statement: str) -> Iterator[None]:
+    def remember_tables_of(self, statement: str) -> Iterator[None]:
         """Remember the tables in memory that a statement makes."""
         if _CREATES.match(statement) is None:
             yield
@@ -145,7 +145,7 @@ class MemoryTables:
     def in_files(self, references: set[Reference], directory: str) -> Iterator[list[TableFiles]]:
         """Let these tables be scans of their files, in plans that this thread makes. The plan needs the files."""
         with self._lock:
-            files = [self._written(reference, directory) for reference in references]
+            files = [self._write(reference, directory) for reference in references]
             self._planning.files = references
         try:
             yield files
@@ -184,7 +184,7 @@ class MemoryTables:
         here = udf(tell, [pa.int64()], pa.bool_(), "immutable", "rows_are_here")(lit(reference.number))
         return rows.table(shown).filter(here).union(files.table(shown).filter(~here))
 
-    def _written(self, reference: Reference, directory: str) -> TableFiles:
+    def _write(self, reference: Reference, directory: str) -> TableFiles:
         plan = _scan(reference.table)
         counts = range(plan.partition_count)
         batches = [batch.to_pyarrow() for part in counts for batch in whole_batches().execute(plan, part)]

@@ -38,7 +38,7 @@ def null_views(tables: DirectoryTables, text: str) -> dict[str, Table]:
     written = INSERT.match(text)
     target = tables.own_name(written[1]) if written is not None else None
     found: dict[str, Table] = {}
-    for name, table, made in tables.named_in(text):
+    for name, table, made in tables.tables_named_in(text):
         if name == target or table.kind == _VIEW or "://" in made.target.path:
             continue
         nullable = set(_null_columns(made.target.path))

@@ -18,7 +18,7 @@ from sparkfusion import config
 from sparkfusion.errors import PlanTooDeepError, PlanTooLargeError, SparkfusionError, classify
 from sparkfusion.feed.declare import FeedDeclaration
 from sparkfusion.plan.distribute import ISOLATION_OPTIONS, distribute
-from sparkfusion.plan.feeds import FeedScan
+from sparkfusion.plan.feed_scans import FeedScan
 from sparkfusion.plan.functions import register_spark_functions, spark_functions
 from sparkfusion.plan.gate import NotDistributableError, check_arrow_scans, check_logical
 from sparkfusion.plan.schema import SchemaProbe
@@ -29,16 +29,16 @@ from sparkfusion.plan.wire import PlanNode, decode, kind, walk
 from sparkfusion.plan.wire.build import union
 from sparkfusion.plan.wire.depth import check_depth, too_deep
 from sparkfusion.session.chains import computes_long_chain
-from sparkfusion.session.config import SessionSettings
 from sparkfusion.session.encoding import encode_plan, leaf_bytes
-from sparkfusion.session.file_places import TABLE_SCAN
 from sparkfusion.session.forked import check_not_forked
 from sparkfusion.session.memory_rows import SHOW_SIZES, survey
 from sparkfusion.session.memory_tables import Reference
 from sparkfusion.session.reasons import TARGET, single_node_plans, too_small, why_not_planned
+from sparkfusion.session.session_settings import SessionSettings
 from sparkfusion.session.session_tables import SessionTables
 from sparkfusion.session.spool import TableSpool
-from sparkfusion.worker.session import SPARK_FUNCTIONS, session_config
+from sparkfusion.session.vanished_files import TABLE_SCAN
+from sparkfusion.worker.task_context import SPARK_FUNCTIONS, session_config
 
 _TIME_ZONE = "datafusion.execution.time_zone"
 _MIN_SPLIT = "datafusion.optimizer.repartition_file_min_size"
@@ -103,7 +103,7 @@ class Planner:
         started = time.perf_counter()
         check_not_forked()
         with self._lock:
-            self._tables.file_places.check(frame)
+            self._tables.vanished_files.check(frame)
             attempt = _Attempt(self._settings.ours, self._settings.datafusion_options(), with_rows=with_rows)
             try:
                 graph = self._distribute(frame, attempt)
@@ -131,7 +131,7 @@ class Planner:
         with self._lock:
             self._tables.feeds.refuse_writes(reads[1:])
             for query in reads:
-                self._tables.file_places.check(query)
+                self._tables.vanished_files.check(query)
                 self._tables.refuse_single_node(query, reason)
             distribution = Distribution(reason=reason, why=self._why(NotDistributableError(reason), reads[0]))
             options = self._settings.datafusion_options()
@@ -194,7 +194,7 @@ class Planner:
         wanted = choose_partitions(scanned, attempt.settings.integer("bytes_per_partition"), upper)
         if self._tables.feeds.any_unsized(attempt.feeds):
             wanted = upper
-        if attempt.reads_host_tables or attempt.feeds:
+        if attempt.reads_adopted_tables or attempt.feeds:
             wanted = max(2, wanted)
         elif wanted == 1:
             worth_two = choose_partitions(scanned, attempt.settings.integer("bytes_per_partition"), 2) == 2
@@ -253,7 +253,7 @@ class Planner:
         return root
 
     def _mark(self, root: PlanNode, attempt: _Attempt) -> None:
-        attempt.reads_host_tables = self._tables.of_spark.mark(root)
+        attempt.reads_adopted_tables = self._tables.of_spark.mark(root)
         per_task = attempt.settings.integer("bytes_per_partition")
         tasks_for = partial(choose_partitions, bytes_per_partition=per_task, upper_bound=attempt.slots)
         attempt.feeds = self._tables.feeds.mark(root, tasks_for, attempt.options)
@@ -320,7 +320,7 @@ class _Attempt:
         self.options = options
         self.encoded: bytes | None = None
         self.cut_seconds = 0.0
-        self.reads_host_tables = False
+        self.reads_adopted_tables = False
         self.slots = 2
         self.feeds: tuple[FeedScan, ...] = ()
         self.planned: datafusion.DataFrame | None = None

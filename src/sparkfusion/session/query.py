@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import TracebackType
 
 import pyarrow as pa
 
 from sparkfusion.errors import QueryCancelledError, SparkfusionError, classify
 from sparkfusion.feed.dispatch import FeedStats
-from sparkfusion.feed.rejected import Rejected
-from sparkfusion.ids import QueryId
-from sparkfusion.observe.events import QueryFailed, QueryFinished, Subscriber
+from sparkfusion.feed.rejected import Rejected, add_up
+from sparkfusion.ids import QueryId, StageId
+from sparkfusion.observe.events import QueryFailed, QueryFinished, RowsRejected, Subscriber
 from sparkfusion.plan.stage import Head
 from sparkfusion.runner.base import RunningJob
-from sparkfusion.session.rejected import rejected_by, tell_rejected
 from sparkfusion.worker.task import TaskReport
 
 
@@ -50,7 +50,7 @@ class RunningQuery(Iterator[pa.RecordBatch]):
             batch = self._window(frame)
             if batch.num_rows:
                 if self.rows == 0:
-                    self.schema = settle_schema(self.schema, batch.schema)
+                    self.schema = decide_schema(self.schema, batch.schema)
                 self.rows += batch.num_rows
                 return conform(batch, self.schema)
         if self._complete:
@@ -63,7 +63,7 @@ class RunningQuery(Iterator[pa.RecordBatch]):
 
     def close(self) -> None:
         """Stop the query if it still runs, and remove its files. May be called several times."""
-        if self._settle(complete=False):
+        if self._end_once(complete=False):
             self._emit(QueryFailed(self.id, "the stream was closed before its end", cancelled=True))
         self._job.close()
 
@@ -99,7 +99,7 @@ class RunningQuery(Iterator[pa.RecordBatch]):
             return self._job.next_frame()
         except BaseException as error:
             cancelled = isinstance(error, QueryCancelledError | KeyboardInterrupt)
-            if self._settle(complete=False):
+            if self._end_once(complete=False):
                 self._emit(QueryFailed(self.id, str(error), cancelled=cancelled))
             self._job.close()
             if isinstance(error, SparkfusionError) or not isinstance(error, Exception):
@@ -117,14 +117,14 @@ class RunningQuery(Iterator[pa.RecordBatch]):
         return frame
 
     def _end(self) -> None:
-        if self._settle(complete=True):
+        if self._end_once(complete=True):
             self._job.close()
             own = [report for report in self._job.reports() if report.key.query == self.id]  # a COPY shows its query's
             tell_rejected(self.id, rejected_by(own), self._emit)
             self._emit(QueryFinished(self.id, self.rows, time.perf_counter() - self._started))
 
-    def _settle(self, *, complete: bool) -> bool:
-        """Say how the query ended. True for the first who does: a close may race the last row."""
+    def _end_once(self, *, complete: bool) -> bool:
+        """Note how the query ended. True for the first caller: a close may race the last row."""
         with self._lock:
             if self._over:
                 return False
@@ -133,8 +133,8 @@ class RunningQuery(Iterator[pa.RecordBatch]):
             return True
 
 
-def settle_schema(promised: pa.Schema, seen: pa.Schema) -> pa.Schema:
-    """The promised schema where its types are those of the rows, else that of the rows."""
+def decide_schema(promised: pa.Schema, seen: pa.Schema) -> pa.Schema:
+    """The promised schema if its types are those of the rows, otherwise the schema of the rows."""
     return promised if promised.types == seen.types else seen
 
 
@@ -143,3 +143,37 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     if batch.schema.equals(schema, check_metadata=True) or len(schema) == 0:
         return batch
     return pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+
+_log = logging.getLogger("sparkfusion")
+
+
+def rejected_by(reports: Iterable[TaskReport]) -> list[Rejected]:
+    """The lines that these tasks skipped, by table. Lines that several scans of a table skipped count once."""
+    stages: dict[StageId, list[Rejected]] = {}
+    for report in reports:
+        if report.rejected is not None:
+            stages.setdefault(report.key.stage, []).append(report.rejected)
+    tables: dict[str, Rejected] = {}
+    for found in (each for parts in stages.values() for each in add_up(parts)):
+        known = tables.get(found.table)
+        if known is None or known.count < found.count:
+            tables[found.table] = found
+    return [tables[table] for table in sorted(tables)]
+
+
+def tell_rejected(query: QueryId, rejected: Iterable[Rejected], emit: Subscriber) -> None:
+    """Log a warning and emit an event for each table."""
+    for each in rejected:
+        lines = "line" if each.count == 1 else "lines"
+        shown = "; ".join(map(str, each.first))
+        _log.warning(
+            "query %s skipped %s %s of table %r: %s%s",
+            query,
+            f"{each.count:,}",
+            lines,
+            each.table,
+            shown,
+            "; …" if each.count > len(each.first) else "",
+        )
+        emit(RowsRejected(query, each.table, each.count, each.first))

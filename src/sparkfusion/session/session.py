@@ -12,10 +12,10 @@ from sparkfusion.observe.events import Subscriber
 from sparkfusion.runner.base import Runner
 from sparkfusion.runner.targets import runner_for
 from sparkfusion.session.catalog import TableMethods
-from sparkfusion.session.config import SessionSettings
 from sparkfusion.session.dataframe import DataFrame
 from sparkfusion.session.engine import Engine
 from sparkfusion.session.lazy_query import LazyQuery
+from sparkfusion.session.session_settings import SessionSettings
 from sparkfusion.session.sql_reader import SqlReader, answer_rows
 from sparkfusion.session.table_names import call_with_tables
 

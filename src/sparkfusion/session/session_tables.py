@@ -11,19 +11,19 @@ import pyarrow as pa
 from datafusion import SessionContext
 
 from sparkfusion.errors import SparkfusionError, UserError
-from sparkfusion.session.config import DEFAULT_CATALOG, DEFAULT_SCHEMA, SessionSettings
+from sparkfusion.session.adopted_tables import AdoptedTables
 from sparkfusion.session.directory_tables import DirectoryTables, parse_external
-from sparkfusion.session.feeds import FeedTables
-from sparkfusion.session.file_places import FilePlaces
+from sparkfusion.session.feed_tables import FeedTables
 from sparkfusion.session.forked import check_not_forked
-from sparkfusion.session.host_tables import HostTables
 from sparkfusion.session.lossy import LossyTables
 from sparkfusion.session.memory_tables import MemoryTables
 from sparkfusion.session.null_views import makes_of_rows, null_views
 from sparkfusion.session.object_stores import ObjectStores
 from sparkfusion.session.session_schema import SessionSchema
+from sparkfusion.session.session_settings import DEFAULT_CATALOG, DEFAULT_SCHEMA, SessionSettings
 from sparkfusion.session.skipping_statement import parse_on_error
 from sparkfusion.session.statements import lossy_external_table, makes_or_drops_tables
+from sparkfusion.session.vanished_files import VanishedFiles
 
 T = TypeVar("T")
 _ENABLE = "SET sparkfusion.enabled = true"
@@ -41,8 +41,8 @@ class SessionTables:
         self.directories = DirectoryTables(self._schema, settings)
         self.in_memory = MemoryTables(self._schema)
         self.lossy = LossyTables()
-        self.file_places = FilePlaces(self.directories)
-        self.of_spark = HostTables(self._schema)
+        self.vanished_files = VanishedFiles(self.directories)
+        self.of_spark = AdoptedTables(self._schema)
         self.feeds = FeedTables(self._schema)
 
     def close(self) -> None:
@@ -71,9 +71,9 @@ class SessionTables:
         check_not_forked()
         if makes_or_drops_tables(text):
             views = null_views(self.directories, text) if makes_of_rows(text) else {}
-            with self.in_memory.made_by(text), self._schema.as_they_are(), self._schema.instead(views):
+            with self.in_memory.remember_tables_of(text), self._schema.as_they_are(), self._schema.instead(views):
                 return read()
-        with self.in_memory.made_by(text):
+        with self.in_memory.remember_tables_of(text):
             views = self.in_memory.views(text, self._reference_bytes())
             views |= null_views(self.directories, text)
             if views:
@@ -102,7 +102,7 @@ class SessionTables:
         if external is not None:
             self.directories.add(*external, before)
             if self.directories.meant_by(external[0]) is not before:
-                self.file_places.add(external[0], external[1].target.path)
+                self.vanished_files.add(external[0], external[1].target.path)
 
     def only_distributed(self, frame: datafusion.DataFrame) -> str | None:
         """Why no single node can answer a query, in words; None if one can."""

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datafusion import SessionContext
 
 from sparkfusion.ids import new_query_id
-from sparkfusion.session.config import SessionSettings
+from sparkfusion.session.session_settings import SessionSettings
 from sparkfusion.session.sql_text import mask
 
 _NO_ALIAS = (

@@ -19,8 +19,8 @@ from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.worker import loops, open_work
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.memory_limits import memory_share, spill_directory
-from sparkfusion.worker.session import PrepareContext, Surroundings, task_context
 from sparkfusion.worker.task import TaskReport
+from sparkfusion.worker.task_context import PrepareContext, Surroundings, task_context
 
 _CAPACITY = 8
 _PATIENCE_SECONDS = 10.0

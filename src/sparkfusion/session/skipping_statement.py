@@ -12,7 +12,7 @@ from datafusion.options import CsvReadOptions
 
 from sparkfusion.errors import UserError, clean_message
 from sparkfusion.feed.feed import WorkUnitFeed
-from sparkfusion.session.feeds import FeedTables
+from sparkfusion.session.feed_tables import FeedTables
 from sparkfusion.session.skipping import skipping_table
 from sparkfusion.session.sql_text import closing_parenthesis, mask
 

@@ -81,7 +81,7 @@ class TableSpool:
         for rows in scan.partitions:
             group = conf.file_groups.add()
             if rows:
-                file = self._written(rows, list(scan.projection), directory)
+                file = self._write(rows, list(scan.projection), directory)
                 files.append(file)
                 group.files.add(path=object_path(str(file.path)), size=file.path.stat().st_size)
         return made
@@ -92,7 +92,7 @@ class TableSpool:
             written = pa.schema([reader.schema.field(index) for index in scan.projection])
         return restore_declared_maps(projected, written)
 
-    def _written(self, rows: bytes, projection: list[int], directory: str) -> SpooledFile:
+    def _write(self, rows: bytes, projection: list[int], directory: str) -> SpooledFile:
         """The file of these columns of these rows."""
         key = hashlib.blake2b(rows, digest_size=16).digest(), tuple(projection)
         file = self._files.get(key)

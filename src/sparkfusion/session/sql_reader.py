@@ -78,7 +78,7 @@ class SqlReader:
         before = tables.names() if self._named else set()
         run = partial(call_with_tables, context, context.sql, options=allowed, param_values=values, **unwrapped)
         try:
-            with all_settings_listed(context, settings, text) as listed, settings.changed_by(text):
+            with all_settings_listed(context, settings, text) as listed, settings.reread_after(text):
                 made: datafusion.DataFrame = tables.read_names(
                     text, lambda: run_statement(context, listed, run, tables.prepare, tables.feeds)
                 )

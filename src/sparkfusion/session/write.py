@@ -27,8 +27,8 @@ from sparkfusion.ids import QueryId, TaskKey
 from sparkfusion.session.query import RunningQuery
 from sparkfusion.session.write_modes import move
 from sparkfusion.worker.copy import CopyOrder, copy_context, copy_frames, quoted
-from sparkfusion.worker.session import PrepareContext
 from sparkfusion.worker.task import TaskReport
+from sparkfusion.worker.task_context import PrepareContext
 
 _TAIL = re.compile(r"\s*to\s+'((?:[^']|'')*)'\s*(.*)", re.IGNORECASE | re.DOTALL)
 
@@ -155,7 +155,7 @@ class WriteJob:
         self._done = True
         if self._cancelled is not None:
             raise QueryCancelledError(self._cancelled)
-        return self._written_by_tasks() if self._by_tasks else self._written_here()
+        return self._write_by_tasks() if self._by_tasks else self._write_here()
 
     def cancel(self, reason: str = "the query was cancelled") -> None:
         self._cancelled = reason
@@ -172,17 +172,17 @@ class WriteJob:
     def feeds(self) -> list[FeedStats]:
         return self._running.feeds() if self._running is not None else []
 
-    def _written_by_tasks(self) -> pa.RecordBatch:
+    def _write_by_tasks(self) -> pa.RecordBatch:
         target = Path(self._target.path).absolute()
         missing = [path for path in target.parents if not path.exists()]
         try:
-            return self._staged(target, _staging(self._query, target))
+            return self._stage(target, _staging(self._query, target))
         finally:
             for path in missing:  # a write that failed leaves no directory that it made on the way
                 with suppress(OSError):
                     path.rmdir()
 
-    def _staged(self, target: Path, staging: SharedHome) -> pa.RecordBatch:
+    def _stage(self, target: Path, staging: SharedHome) -> pa.RecordBatch:
         try:
             order = CopyOrder(str(staging.path), self._target.shown, self._target.rest, self._copier.options)
             with self._start(order) as self._running:
@@ -209,7 +209,7 @@ class WriteJob:
             suffix = name[name.index(".") :] if "." in name else ""
             move(source, place / f"{self._query}-{report.key.task:05d}-{index:03d}{suffix}")
 
-    def _written_here(self) -> pa.RecordBatch:
+    def _write_here(self) -> pa.RecordBatch:
         with self._start(None) as self._running:
             return self._copier.copy(self._running, self._running.schema)
 

@@ -7,11 +7,19 @@ from typing import Any
 
 import datafusion
 import pyarrow as pa
+from datafusion.plan import ExecutionPlan
 
+from sparkfusion import config
+from sparkfusion.errors import UserError
 from sparkfusion.plan.stage import Distribution
+from sparkfusion.plan.wire import decode, encode, partition_count
+from sparkfusion.plan.wire.build import coalesce
 from sparkfusion.session.dataframe import DataFrame, look_inside
+from sparkfusion.session.engine import Engine
+from sparkfusion.session.lazy_query import LazyQuery
+from sparkfusion.session.query import conform, decide_schema
 from sparkfusion.session.session import Session
-from sparkfusion.verify.round_trip import run_round_trip
+from sparkfusion.worker.task_context import Surroundings, task_context
 
 
 def _tell_nobody(leg: str) -> None:
@@ -67,3 +75,23 @@ class OwnFrame:
 
     def explain_text(self) -> str:
         return self._frame.explain_text()
+
+
+def run_round_trip(engine: Engine, query: LazyQuery) -> pa.Table:
+    """The rows of a query whose plan is encoded and decoded once, and run as a whole in this process.
+
+    It tells whether encoding lost something or sparkfusion is wrong.
+    """
+    planned, schema = engine.plan(query), query.schema
+    if planned.plan is None:
+        raise UserError(f"the query has no distributed plan: {planned.distribution.reason}")
+    root = decode(planned.plan)
+    if partition_count(root) > 1:
+        root = coalesce(root)
+    context = task_context(planned.options, Surroundings(config.machine_memory() // 2, prepare=engine.tables.prepare))
+    decoded = ExecutionPlan.from_bytes(context, encode(root))
+    frames = [frame.to_pyarrow() for frame in context.execute(decoded, 0)]
+    frames = [frame for frame in frames if frame.num_rows]  # as everywhere: only rows settle a schema
+    schema = decide_schema(schema, frames[0].schema) if frames else schema
+    batches = [conform(frame, schema) for frame in frames]
+    return pa.Table.from_batches(batches, schema=schema)

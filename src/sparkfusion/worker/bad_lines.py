@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sparkfusion.errors import SparkfusionError, UserError, clean_message
-from sparkfusion.plan.feeds import is_fed
+from sparkfusion.plan.feed_scans import is_fed
 from sparkfusion.plan.sources import columns_read
 from sparkfusion.plan.wire import PlanNode, copy_of, decode, encode, file_scan_conf, kind, walk
 from sparkfusion.plan.wire import wire_pb2 as pb

@@ -18,8 +18,8 @@ from sparkfusion.ids import TaskKey
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.copy import CopySink
 from sparkfusion.worker.run_task import run_task
-from sparkfusion.worker.session import Surroundings
 from sparkfusion.worker.task import TaskOrder, TaskReport
+from sparkfusion.worker.task_context import Surroundings
 from sparkfusion.worker.user_functions import NO_FUNCTIONS, OwnFunctions, feed_end_of, prepare_of
 
 

@@ -18,7 +18,7 @@ from sparkfusion.exchange.manifest import FrameFile, Manifest
 from sparkfusion.exchange.sink import FileSink
 from sparkfusion.exchange.store import FrameStore
 from sparkfusion.ids import TaskKey
-from sparkfusion.worker.session import session_config
+from sparkfusion.worker.task_context import session_config
 
 _ROWS = "sparkfusion_rows"
 _IN_ORDER = {

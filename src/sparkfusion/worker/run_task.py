@@ -21,7 +21,7 @@ from sparkfusion.exchange.sink import Sink
 from sparkfusion.feed.feed import WorkUnitFeed
 from sparkfusion.feed.rejected import Rejects
 from sparkfusion.feed.units import WorkUnit
-from sparkfusion.plan.feeds import UnitFile, bind_feed, row_limit, scans_arrow
+from sparkfusion.plan.feed_scans import UnitFile, bind_feed, row_limit, scans_arrow
 from sparkfusion.plan.sources import bind_encoded
 from sparkfusion.plan.wire.depth import check_depth
 from sparkfusion.worker import loops
@@ -30,8 +30,8 @@ from sparkfusion.worker.bad_lines import find_bad_line, is_located
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.file_errors import is_about_files, name_files, name_table
 from sparkfusion.worker.measure import operator_metrics, sum_operators
-from sparkfusion.worker.session import Surroundings, task_context
 from sparkfusion.worker.task import OperatorMetrics, TaskOrder, TaskReport
+from sparkfusion.worker.task_context import Surroundings, task_context
 from sparkfusion.worker.unit_files import LOCAL_STORE, Chunk, FeedEnd, FeedInput, file_chunks, unless_cancelled
 from sparkfusion.worker.unit_rows import row_chunks, unit_directory
 

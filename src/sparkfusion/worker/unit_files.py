@@ -18,7 +18,7 @@ from sparkfusion.feed.feed import UnitSource
 from sparkfusion.feed.provider import Reader
 from sparkfusion.feed.units import FileUnit, WorkUnit, check_path, check_span
 from sparkfusion.ids import FeedId
-from sparkfusion.plan.feeds import UnitFile
+from sparkfusion.plan.feed_scans import UnitFile
 from sparkfusion.plan.sources import object_path
 from sparkfusion.plan.wire import decode, kind, walk
 from sparkfusion.plan.wire import wire_pb2 as pb

@@ -19,7 +19,7 @@ from sparkfusion.exchange.store import SHARED_MEMORY
 from sparkfusion.feed.provider import Reader, ReaderContext
 from sparkfusion.feed.rejected import Rejects
 from sparkfusion.feed.units import FileUnit, WorkUnit
-from sparkfusion.plan.feeds import UnitFile
+from sparkfusion.plan.feed_scans import UnitFile
 from sparkfusion.plan.sources import object_path
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.unit_files import LOCAL_STORE, Chunk, FeedInput, unless_cancelled

@@ -11,8 +11,8 @@ from sparkfusion.errors import UserError
 from sparkfusion.feed.feed import UnitSource
 from sparkfusion.feed.provider import Reader
 from sparkfusion.ids import FeedId
-from sparkfusion.worker.session import PrepareContext
 from sparkfusion.worker.task import TaskOrder
+from sparkfusion.worker.task_context import PrepareContext
 from sparkfusion.worker.unit_files import FeedEnd
 
 

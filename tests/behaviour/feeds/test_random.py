@@ -20,7 +20,7 @@ import sparkfusion
 from sparkfusion import FileUnit, Session, SparkfusionError
 from sparkfusion.verify import CompareOptions
 from sparkfusion.verify.judge import Judge
-from sparkfusion.worker.session import session_config
+from sparkfusion.worker.task_context import session_config
 from tests.fuzz.case import Case
 from tests.fuzz.explore import explore
 from tests.fuzz.tables import Table

@@ -8,7 +8,7 @@ import pytest
 
 import sparkfusion
 from sparkfusion import Session
-from sparkfusion.session.config import SessionSettings
+from sparkfusion.session.session_settings import SessionSettings
 
 BATCH_SIZE = "datafusion.execution.batch_size"
 

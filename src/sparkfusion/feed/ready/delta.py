@@ -11,9 +11,9 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from sparkfusion.errors import UserError, first_words
+from sparkfusion.extras import import_extra
 from sparkfusion.feed.provider import FeedContext, Reader, WorkUnitFeedProvider
 from sparkfusion.feed.ready.bounds import comparisons, may_hold
-from sparkfusion.feed.ready.extras import needed
 from sparkfusion.feed.ready.hive import Column
 from sparkfusion.feed.ready.plain_schema import plain_schema
 from sparkfusion.feed.ready.secrets import shown_url, without_secrets
@@ -48,7 +48,7 @@ class DeltaFiles(WorkUnitFeedProvider):
         *,
         storage_options: Mapping[str, str] | None = None,
     ) -> None:
-        delta = needed("deltalake", "delta")
+        delta = import_extra("deltalake", "delta", "this feed")
         if isinstance(table, str | os.PathLike):
             opened = _opened(delta, os.fspath(table), version, storage_options)
         elif version is None:

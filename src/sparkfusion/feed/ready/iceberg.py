@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from sparkfusion.errors import SparkfusionError, UserError, first_words
+from sparkfusion.extras import import_extra
 from sparkfusion.feed.provider import FeedContext, Reader, WorkUnitFeedProvider
 from sparkfusion.feed.ready.bounds import comparisons
-from sparkfusion.feed.ready.extras import needed
 from sparkfusion.feed.ready.iceberg_schema import check_readable_by_name
 from sparkfusion.feed.ready.plain_schema import plain_schema
 from sparkfusion.feed.units import FileUnit
@@ -41,7 +41,7 @@ class IcebergFiles(WorkUnitFeedProvider):
     reader: Reader | None = None
 
     def __init__(self, table: Table | tuple[Catalog | str, str], *, snapshot_id: int | None = None) -> None:
-        needed("pyiceberg.table", "iceberg")
+        import_extra("pyiceberg.table", "iceberg", "this feed")
         self._table = table if not isinstance(table, tuple) else _loaded(*table)
         self._name = ".".join(self._table.name())
         found = self._table.snapshot_by_id(snapshot_id) if snapshot_id is not None else self._table.current_snapshot()

@@ -24,8 +24,8 @@ from sparkfusion.runner.spark.workplace import Workplace, workplace
 from sparkfusion.transport.codec import pack_error
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds, TaskStores, carry_out
-from sparkfusion.worker.session import Surroundings
 from sparkfusion.worker.task import TaskOrder, TaskReport
+from sparkfusion.worker.task_context import Surroundings
 
 
 def run_on_executor(stage: StageWiring, records: Iterable[bytes]) -> Iterator[bytes]:

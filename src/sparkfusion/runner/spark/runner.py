@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +14,17 @@ from pyspark.sql import SparkSession
 from sparkfusion.config import Settings
 from sparkfusion.errors import SparkfusionError, UserError
 from sparkfusion.exchange.urls import is_url
+from sparkfusion.ids import new_query_id
 from sparkfusion.runner.base import QueryJob, RunningJob
 from sparkfusion.runner.spark.choice import choose_store
+from sparkfusion.runner.spark.environment import check_executors, is_checked
 from sparkfusion.runner.spark.feeding import LazyFeedServer
-from sparkfusion.runner.spark.head_start import HeadStart
 from sparkfusion.runner.spark.master import is_local
 from sparkfusion.runner.spark.reach import check_reach
 from sparkfusion.runner.spark.spark_frames import DataFrames
 from sparkfusion.runner.spark.spark_job import SparkJob
 from sparkfusion.runner.spark.spark_tables import SparkTables
+from sparkfusion.runner.spark.tagged_jobs import TaggedJobs
 
 
 class SparkRunner:
@@ -72,6 +76,28 @@ class SparkRunner:
         self._feeding.close()
         if self._owned:
             self._session.stop()
+
+
+class HeadStart:
+    """Starts to check the executors of a context, which also starts their Python workers. Code that needs executors
+    calls `check_executors`, which waits for this check and reports what does not match."""
+
+    def __init__(self, spark: SparkContext) -> None:
+        self._spark = spark
+        self._jobs = TaggedJobs(spark, f"sparkfusion-check-{new_query_id()}")
+        self._thread: threading.Thread | None = None
+        if not is_checked(spark):
+            self._thread = threading.Thread(target=self._run, name="sparkfusion-check", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        with suppress(Exception), self._jobs.under_way("sparkfusion: do executors fit the driver?"):
+            check_executors(self._spark)
+
+    def close(self) -> None:
+        if self._thread is not None:
+            self._jobs.stop()
+            self._thread.join()
 
 
 def classic_session(session: Any) -> SparkSession:

@@ -6,7 +6,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from sparkfusion.ids import TableId
-from sparkfusion.runner.base import HostTable, QueryJob
+from sparkfusion.runner.base import AdoptedTable, QueryJob
 from sparkfusion.runner.spark.casts import for_spark
 from sparkfusion.runner.spark.environment import check_executors
 from sparkfusion.runner.spark.lineage import lineage
@@ -21,7 +21,7 @@ class DataFrames:
         self._session = session
         self._tables = tables
 
-    def adopt(self, source: object) -> HostTable:
+    def adopt(self, source: object) -> AdoptedTable:
         return self._tables.adopt(source)
 
     def release(self, table: TableId) -> None:

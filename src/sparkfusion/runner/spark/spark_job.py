@@ -39,8 +39,8 @@ from sparkfusion.runner.spark.task_news import TaskNews
 from sparkfusion.runner.travelling_functions import TravellingFunctions
 from sparkfusion.transport.feed_address import FeedAddress
 from sparkfusion.worker.copy import CopySink
-from sparkfusion.worker.session import Surroundings
 from sparkfusion.worker.task import TaskInput, TaskOrder, TaskReport
+from sparkfusion.worker.task_context import Surroundings
 
 
 class SparkJob(CoordinatedJob):

@@ -18,7 +18,7 @@ from sparkfusion.errors import UserError
 from sparkfusion.ids import TableId
 from sparkfusion.plan.table_reads import TableRead, tables_read
 from sparkfusion.plan.wire import decode
-from sparkfusion.runner.base import HostTable
+from sparkfusion.runner.base import AdoptedTable
 from sparkfusion.runner.spark.filters import spark_filter
 from sparkfusion.runner.spark.rows import Piece, limit_partitions, mark_rows
 from sparkfusion.runner.spark.spark_task import TableInput, table_mark
@@ -45,9 +45,9 @@ class SparkTables:
         self._session = session
         self._numbers = itertools.count()
         self._lock = threading.Lock()
-        self._frames: dict[TableId, tuple[DataFrame, HostTable]] = {}
+        self._frames: dict[TableId, tuple[DataFrame, AdoptedTable]] = {}
 
-    def adopt(self, source: object) -> HostTable:
+    def adopt(self, source: object) -> AdoptedTable:
         frame = self._find_table(source) if isinstance(source, str) else source
         if not isinstance(frame, DataFrame):
             kind = f"{type(source).__module__}.{type(source).__qualname__}"
@@ -61,7 +61,7 @@ class SparkTables:
                 "a streaming DataFrame cannot be registered, because it never ends", hint="register a batch DataFrame"
             )
         parts = max(_FEWEST_PARTS, 4 * self._session.sparkContext.defaultParallelism)
-        table = HostTable(next(self._numbers), self._schema_of(frame), _size_guess(frame), parts)
+        table = AdoptedTable(next(self._numbers), self._schema_of(frame), _size_guess(frame), parts)
         with self._lock:
             self._frames[table.id] = (frame, table)
         return table

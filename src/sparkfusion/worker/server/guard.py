@@ -18,7 +18,7 @@ from sparkfusion.exchange.urls import is_url, plain_path
 from sparkfusion.feed.feed import UnitSource
 from sparkfusion.feed.unit_codec import is_compressed, unpack
 from sparkfusion.feed.units import FileUnit
-from sparkfusion.plan.feeds import is_fed
+from sparkfusion.plan.feed_scans import is_fed
 from sparkfusion.plan.sources import placeholder_of
 from sparkfusion.plan.wire import PlanNode, decode, file_scan_conf, walk
 from sparkfusion.plan.wire.depth import check_depth

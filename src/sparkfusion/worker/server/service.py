@@ -37,8 +37,8 @@ from sparkfusion.worker.server.slot import Slot, lend_while_waiting
 from sparkfusion.worker.server.task_processes import ChildOrder
 from sparkfusion.worker.server.version import WorkerInfo, WorkerStatus, this_version
 from sparkfusion.worker.server.worker_options import WorkerOptions
-from sparkfusion.worker.session import Surroundings
 from sparkfusion.worker.task import Fetched, TaskOrder, TaskReport
+from sparkfusion.worker.task_context import Surroundings
 
 _log = logging.getLogger("sparkfusion")
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from sparkfusion.errors import ProtocolError
-from sparkfusion.plan.feeds import feeds_read
+from sparkfusion.plan.feed_scans import feeds_read
 from sparkfusion.plan.sources import exchange_of, placeholder_of
 from sparkfusion.plan.wire import PlanNode, file_scan_conf, kind, walk
 from sparkfusion.worker.task import TaskOrder

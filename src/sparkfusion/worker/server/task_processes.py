@@ -8,8 +8,8 @@ from typing import Protocol
 from sparkfusion.exchange.store import BorrowedStore
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds, TaskStores
-from sparkfusion.worker.session import Surroundings
 from sparkfusion.worker.task import TaskOrder, TaskReport
+from sparkfusion.worker.task_context import Surroundings
 
 
 @dataclass(frozen=True)

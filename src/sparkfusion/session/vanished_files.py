@@ -1,4 +1,4 @@
-"""Where the files of tables are, on this machine. DataFusion takes a directory that has vanished for an empty one."""
+"""Refuse queries over files that have vanished: DataFusion takes a directory that does not exist for an empty one."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ TABLE_SCAN = re.compile(r"TableScan: (.+?)(?= projection=|, (?:full_|partial_)?f
 """The table of a scan, in the words of a logical plan."""
 
 
-class FilePlaces:
-    """The paths of tables that were there when the tables were made, for as long as the names mean these tables."""
+class VanishedFiles:
+    """The local paths of tables that existed when the tables were made, for as long as the names mean these tables."""
 
     def __init__(self, tables: DirectoryTables) -> None:
         self._tables = tables
-        self._places: dict[str, tuple[Table, tuple[Path, ...]]] = {}
+        self._paths: dict[str, tuple[Table, tuple[Path, ...]]] = {}
 
     def add(self, reference: str, source: Any) -> None:
         """Remember a new table.
@@ -35,28 +35,28 @@ class FilePlaces:
         name = self._tables.own_name(reference)
         if table is None or name is None:
             return
-        found = (_place(each) for each in (source if isinstance(source, list | tuple) else [source]))
-        self._places[name] = table, tuple(place for place in found if place is not None and place.exists())
+        found = (_local_path(each) for each in (source if isinstance(source, list | tuple) else [source]))
+        self._paths[name] = table, tuple(path for path in found if path is not None and path.exists())
 
     def check(self, frame: datafusion.DataFrame) -> None:
         """Refuse a query over a table whose file or directory is gone."""
-        if not self._places:
+        if not self._paths:
             return
         for scanned in dict.fromkeys(TABLE_SCAN.findall(frame.logical_plan().display_indent())):
             reference = ".".join(f'"{part}"' for part in scanned.replace('"', "").split("."))
-            table, places = self._places.get(self._tables.own_name(reference) or "", (None, ()))
+            table, paths = self._paths.get(self._tables.own_name(reference) or "", (None, ()))
             if table is None or self._tables.meant_by(reference) is not table:
                 continue
-            for place in places:
-                if not place.exists():
+            for path in paths:
+                if not path.exists():
                     raise UserError(
-                        f"the files of table {scanned!r} are gone: {str(place)!r} does not exist any more",
+                        f"the files of table {scanned!r} are gone: {str(path)!r} does not exist any more",
                         hint="put them back, or deregister the table and register it where its files are now",
                     )
 
 
-def _place(source: Any) -> Path | None:
-    """A path of this machine; of a pattern, the directory below which files match."""
+def _local_path(source: Any) -> Path | None:
+    """A path of this machine; for a pattern, the directory below which files match."""
     if not isinstance(source, str | PathLike):
         return None
     text = str(source).removeprefix("file://")

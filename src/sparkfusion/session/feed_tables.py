@@ -15,15 +15,15 @@ from sparkfusion.errors import UserError, clean_message
 from sparkfusion.feed.declare import FeedDeclaration
 from sparkfusion.feed.feed import WorkUnitFeed
 from sparkfusion.ids import FeedId
-from sparkfusion.plan.feeds import FedTable, FeedScan, mark_feeds
+from sparkfusion.plan.feed_scans import FedTable, FeedScan, mark_feeds
 from sparkfusion.plan.wire import PlanNode, encode, file_scan_conf, walk
 from sparkfusion.plan.wire import decode as decode_plan
 from sparkfusion.session.feed_options import FeedOptions
-from sparkfusion.session.feed_requests import combined, requests
+from sparkfusion.session.feed_requests import combine_requests, requests
 from sparkfusion.session.placeholders import Placeholders
 from sparkfusion.session.session_schema import SessionSchema
 from sparkfusion.session.table_names import name_hint
-from sparkfusion.worker.session import session_config
+from sparkfusion.worker.task_context import session_config
 
 _PLACEHOLDER = b"-"
 _PARTS = 2
@@ -90,9 +90,9 @@ class FeedTables:
         if self._placeholders.home is None:
             return ()
         chosen = tuple((name, value) for name, value in session_options.items() if name.startswith(_SCAN_OPTIONS))
-        return mark_feeds(root, str(self._placeholders.home), lambda table: self._fed(table, chosen), tasks_for)
+        return mark_feeds(root, str(self._placeholders.home), lambda table: self._fed_table(table, chosen), tasks_for)
 
-    def _fed(self, table: int, session_options: tuple[tuple[str, str], ...]) -> FedTable:
+    def _fed_table(self, table: int, session_options: tuple[tuple[str, str], ...]) -> FedTable:
         name, _, options = self._feeds[table]
         key = table, session_options
         if key not in self._templates:
@@ -123,7 +123,7 @@ class FeedTables:
         for table in sorted(tables):
             name, feed, options = self._feeds[table]
             own = [scan for scan in scans if scan.table == table]
-            for scan, request in zip(own, combined(wanted[name], len(own)), strict=True):
+            for scan, request in zip(own, combine_requests(wanted[name], len(own)), strict=True):
                 made.append(
                     FeedDeclaration(
                         feed=scan.feed,

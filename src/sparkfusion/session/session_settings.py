@@ -13,7 +13,7 @@ from sparkfusion import config
 from sparkfusion.errors import UnknownSettingError, UserError, clean_message
 from sparkfusion.exchange.urls import shown
 from sparkfusion.session.upstream import guards_of, in_setting_order
-from sparkfusion.worker.session import RUNTIME_PREFIX
+from sparkfusion.worker.task_context import RUNTIME_PREFIX
 
 ENTRIES_SCHEMA = pa.schema([("name", pa.string()), ("value", pa.string()), ("description", pa.string())])
 DEFAULT_CATALOG = "datafusion.catalog.default_catalog"
@@ -49,7 +49,7 @@ class SessionSettings(MutableMapping[str, str]):
             return
         text = str(value).lower() if isinstance(value, bool) else str(value).replace("'", "''")
         try:
-            with self.changed_by(f"SET {name}"):
+            with self.reread_after(f"SET {name}"):
                 self._context.sql(f"SET {name} = '{text}'")
         except Exception as error:
             raise UserError(f"cannot set {name} to {value!r}: {clean_message(error)}") from None
@@ -62,7 +62,7 @@ class SessionSettings(MutableMapping[str, str]):
             self[name] = True
             return
         try:
-            with self.changed_by(f"RESET {name}"):
+            with self.reread_after(f"RESET {name}"):
                 self._context.sql(f"RESET {name}")
         except Exception as error:
             raise UserError(f"cannot reset {name}: {clean_message(error)}") from None
@@ -91,7 +91,7 @@ class SessionSettings(MutableMapping[str, str]):
         return dict(known)
 
     @contextmanager
-    def changed_by(self, statement: str) -> Iterator[None]:
+    def reread_after(self, statement: str) -> Iterator[None]:
         """Read the options again after a statement that DataFusion runs, unless it is a query."""
         try:
             yield

@@ -7,8 +7,7 @@ from datafusion import SessionContext
 
 from sparkfusion.plan.distribute import distribute
 from sparkfusion.plan.schema import SchemaProbe
-from sparkfusion.plan.settle import settle_head
-from sparkfusion.plan.stage import Exchange, ExchangeKind, Head, Stage, StageGraph
+from sparkfusion.plan.stage import Exchange, ExchangeKind, Head, Stage, StageGraph, with_head_as_stage
 from tests.unit.plan.plans import NO_BROADCAST, plan
 
 STAGE = Stage(1, b"scan", 3, (), 1, mergeable=False, deterministic=True)
@@ -16,7 +15,7 @@ GATHER = Exchange(1, ExchangeKind.GATHER, 1, 1, ("a",))
 
 
 def test_a_head_with_a_plan_becomes_a_stage_of_one_task() -> None:
-    graph = settle_head(StageGraph((STAGE,), (GATHER,), Head((1,), b"merge", deterministic=False)))
+    graph = with_head_as_stage(StageGraph((STAGE,), (GATHER,), Head((1,), b"merge", deterministic=False)))
     last = graph.stages[-1]
     assert (last.id, last.plan, last.task_count, last.inputs, last.deterministic) == (2, b"merge", 1, (1,), False)
     assert graph.head.streams
@@ -26,7 +25,7 @@ def test_a_head_with_a_plan_becomes_a_stage_of_one_task() -> None:
 
 def test_a_head_without_a_plan_stays() -> None:
     graph = StageGraph((STAGE,), (GATHER,), Head((1,), fetch=3))
-    assert settle_head(graph) is graph
+    assert with_head_as_stage(graph) is graph
 
 
 def test_a_limit_at_the_head_makes_a_graph_unrepeatable() -> None:
@@ -50,7 +49,7 @@ QUERIES = {
 def test_a_settled_graph_is_a_graph_like_any_other(query: str, options: dict[str, str]) -> None:
     """Ids are unique, producers come before consumers, and only the head's input streams to the reader."""
     before = distribute(plan(query, options), SchemaProbe(SessionContext()))
-    graph = settle_head(before)
+    graph = with_head_as_stage(before)
     assert (before.head.plan is None) == (graph is before)
     stages, exchanges = [stage.id for stage in graph.stages], [exchange.id for exchange in graph.exchanges]
     assert len(set(stages)) == len(stages)

@@ -1,4 +1,4 @@
-"""Tables whose rows the runner brings: how a session registers them, so that DataFusion can plan over them."""
+"""Spark DataFrames as tables: how a session registers them, so that DataFusion can plan over them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from sparkfusion.ids import TableId
 from sparkfusion.plan.sources import object_path
 from sparkfusion.plan.table_parts import TableHint, mark_tables
 from sparkfusion.plan.wire import PlanNode
-from sparkfusion.runner.base import HostTable
+from sparkfusion.runner.base import AdoptedTable
 from sparkfusion.session.placeholders import Placeholders
 from sparkfusion.session.session_schema import SessionSchema
 
 _BYTES_OF_A_TEXT = 20  # Spark's own guess for values whose size is not fixed
 
 
-def sized(table: HostTable, rows: int | None, bytes: int | None) -> HostTable:
-    """The table with the sizes that a user gives, instead of the host's guess."""
+def with_sizes(table: AdoptedTable, rows: int | None, bytes: int | None) -> AdoptedTable:
+    """The table with the sizes that a user gives, instead of Spark's guess."""
     for name, value in (("rows", rows), ("bytes", bytes)):
         if value is not None and value < 0:
             raise UserError(f"{name}={value!r} must be a number from 0", hint=f"leave {name} out if you do not know it")
@@ -39,19 +39,19 @@ def _width(kind: pa.DataType) -> int:
         return _BYTES_OF_A_TEXT
 
 
-class HostTables:
-    """The tables of one session whose rows the runner brings. Placeholder files stand for them.
+class AdoptedTables:
+    """The tables of one session whose rows come from Spark. Placeholder files stand for them.
 
-    Each is forgotten when its table is gone, and no frame reads it any more.
+    Each is forgotten when its table is gone and no query reads it any more.
     """
 
     def __init__(self, schema: SessionSchema) -> None:
-        self._placeholders = Placeholders("host-tables", schema)
+        self._placeholders = Placeholders("adopted-tables", schema)
         self._hints: dict[TableId, TableHint] = {}
         self._releases: dict[TableId, Callable[[TableId], object]] = {}
 
     def register(
-        self, context: SessionContext, name: str, table: HostTable, release: Callable[[TableId], object]
+        self, context: SessionContext, name: str, table: AdoptedTable, release: Callable[[TableId], object]
     ) -> None:
         """Register a table. `release` is called when nothing reads it any more, on any thread."""
         self._releases[table.id] = release

@@ -10,7 +10,7 @@ from datafusion import SessionConfig, SessionContext
 
 from sparkfusion.errors import InternalError
 from sparkfusion.plan.distribute import ISOLATION_OPTIONS, distribute
-from sparkfusion.plan.feeds import (
+from sparkfusion.plan.feed_scans import (
     FedTable,
     FeedScan,
     UnitFile,
@@ -24,7 +24,7 @@ from sparkfusion.plan.isolate import isolate
 from sparkfusion.plan.schema import SchemaProbe
 from sparkfusion.plan.stage import ExchangeKind, StageGraph
 from sparkfusion.plan.wire import PlanNode, decode, encode, file_scan_conf, kind, partition_count, walk
-from sparkfusion.worker.session import session_config
+from sparkfusion.worker.task_context import session_config
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64()), ("s", pa.string())])
 

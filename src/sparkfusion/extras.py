@@ -1,0 +1,24 @@
+"""Packages that only some features need: extras of this package."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from sparkfusion.errors import UserError
+
+
+def import_extra(module: str, extra: str, user: str) -> Any:
+    """Import a module of an extra. If it is not installed, a `UserError` says how to install it.
+
+    Args:
+        user: what needs it, to begin the error with.
+    """
+    package = module.partition(".")[0]
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != package:
+            raise  # installed, but lacks something itself
+        message = f"{user} needs {package}, which is not installed"
+        raise UserError(message, hint=f"pip install {package}, or pip install 'sparkfusion[{extra}]'") from None
