@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from sparkfusion import DataFrame, FeedContext, FileUnit, Session, WorkUnitFeedProvider
 from sparkfusion.observe.events import Subscriber
 from sparkfusion.plan.stage import Distribution
-from sparkfusion.verify.own_session import OwnFrame
-from sparkfusion.verify.subject import VerifiableFrame
+from sparkfusion.verify.own_session import OwnDataFrame
+from sparkfusion.verify.subject import VerifiableDataFrame
 
 
 class FilesOf(WorkUnitFeedProvider):
@@ -65,10 +65,10 @@ class FedFrame:
         return self._plain.to_datafusion()
 
     def only_distributed(self) -> str | None:
-        return OwnFrame(self._plain).only_distributed()
+        return OwnDataFrame(self._plain).only_distributed()
 
     def round_trip(self) -> pa.Table:
-        return OwnFrame(self._plain).round_trip()
+        return OwnDataFrame(self._plain).round_trip()
 
     def collect(self) -> pa.Table:
         return self._fed.collect()
@@ -88,7 +88,7 @@ class FedSession:
         self._fed = fed
         self.context = plain.context
 
-    def sql(self, query: str, param_values: Mapping[str, Any] | None = None, /) -> VerifiableFrame:
+    def sql(self, query: str, param_values: Mapping[str, Any] | None = None, /) -> VerifiableDataFrame:
         return FedFrame(self._plain.sql(query, param_values), self._fed.sql(query, param_values))
 
     def subscribe(self, subscriber: Subscriber, /) -> Callable[[], None]:

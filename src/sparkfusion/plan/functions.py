@@ -39,17 +39,17 @@ class _Catalogue(NamedTuple):
     aggregates: frozenset[str]
 
 
-def spark_functions(frame: datafusion.DataFrame) -> tuple[str, ...]:
+def spark_functions(dataframe: datafusion.DataFrame) -> tuple[str, ...]:
     """The Spark functions that a query calls, by their names in its encoded plan.
 
     Raises `NotDistributableError` if a task would call another function of that name, or find none. Only DataFusion's
     own description of a plan distinguishes functions of the same name (0.6 ms for a query of TPC-H).
     """
-    text = repr(frame.logical_plan())
+    text = repr(dataframe.logical_plan())
     if _SUBQUERY in text:
-        return _of_spark(repr(frame.optimized_logical_plan()))
+        return _of_spark(repr(dataframe.optimized_logical_plan()))
     found = _of_spark(text)
-    return _of_spark(repr(frame.optimized_logical_plan())) if found else found  # the optimizer may bring functions
+    return _of_spark(repr(dataframe.optimized_logical_plan())) if found else found  # the optimizer may bring functions
 
 
 def register_spark_functions(context: SessionContext, names: Iterable[str]) -> None:

@@ -17,7 +17,7 @@ from sparkfusion.transport.in_process import InProcessChannel
 from sparkfusion.transport.process.children import Children
 from sparkfusion.transport.process.supervised import GRACE_SECONDS
 from sparkfusion.worker.memory_limits import spill_directory
-from sparkfusion.worker.server.fetch import FramePeer
+from sparkfusion.worker.server.fetch import FrameReader
 from sparkfusion.worker.server.guard import OPEN
 from sparkfusion.worker.server.rewrites import NamedRewrite, installed_rewrites
 from sparkfusion.worker.server.service import WorkerService
@@ -81,7 +81,7 @@ class LocalJob(WorkerJob):
         self._service.close()
 
 
-def _no_peers(address: str) -> FramePeer:
+def _no_peers(address: str) -> FrameReader:
     raise LostInputError(f"there is no worker {address} in this process")
 
 

@@ -13,7 +13,7 @@ from sparkfusion.ids import TaskKey
 from sparkfusion.transport.base import Lease, WorkerChannel
 from sparkfusion.transport.membership import RoutedTask, Routing
 from sparkfusion.worker.cancel import CancelToken
-from sparkfusion.worker.server.fetch import FramePeer
+from sparkfusion.worker.server.fetch import FrameReader
 from sparkfusion.worker.server.version import WorkerInfo
 
 _TURN_SECONDS = 0.2
@@ -81,7 +81,7 @@ class Members:
                 self._changed.wait_for(lambda: member.free > 0 or member.lost is not None)
                 member.free -= 1
 
-    def peer(self, address: str) -> FramePeer:
+    def peer(self, address: str) -> FrameReader:
         """The connection to a worker that has frames."""
         member = self._members.get(address)
         if member is None or address in self.lost_addresses():

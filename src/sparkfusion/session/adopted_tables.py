@@ -71,12 +71,12 @@ class AdoptedTables:
         """The tables that are said to be no larger than that."""
         return {table for table, hint in list(self._hints.items()) if hint.bytes <= most_bytes}
 
-    def read_by(self, frame: datafusion.DataFrame) -> list[str]:
-        """The names of such tables that DataFusion's own plan of the frame reads."""
+    def read_by(self, dataframe: datafusion.DataFrame) -> list[str]:
+        """The names of such tables that DataFusion's own plan of the query reads."""
         home = self._placeholders.home
         if home is None:
             return []
-        text = frame.execution_plan().display_indent()
+        text = dataframe.execution_plan().display_indent()
         found = re.findall(re.escape(object_path(str(home))) + r"/(\d+)/", text)
         return [self._hints[int(table)].name for table in dict.fromkeys(found)]
 

@@ -16,7 +16,7 @@ from sparkfusion.worker.task_context import PrepareContext, session_config
 
 def locate_bad_line(
     error: SparkfusionError,
-    frames: Iterable[datafusion.DataFrame],
+    dataframes: Iterable[datafusion.DataFrame],
     options: Mapping[str, str],
     prepare: PrepareContext,
     *,
@@ -37,7 +37,7 @@ def locate_bad_line(
         for _ in context.execute(ExecutionPlan.from_bytes(context, encoded), 0):
             pass
 
-    leaves = [leaf.to_bytes(context) for frame in frames for leaf in _leaves(frame.execution_plan())]
+    leaves = [leaf.to_bytes(context) for each in dataframes for leaf in _leaves(each.execution_plan())]
     for leaf in leaves if exact else ():
         if (found := find_bad_line(error, leaf, run)) is not None:
             return found

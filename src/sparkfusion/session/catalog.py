@@ -91,7 +91,7 @@ def _read(name: str) -> Callable[..., DataFrame]:
             raise UserError(f"cannot read: no file or directory at {missing!r}")
         if skip:
             del arguments["self"]
-            return self._skipping_frame(name, arguments, hive=hive)
+            return self._skipping_dataframe(name, arguments, hive=hive)
         if name in FORMATS:
             del arguments["self"]
             arranged = call_datafusion(arrange, name, arguments, tables.prepare, hive=hive)
@@ -104,7 +104,7 @@ def _read(name: str) -> Callable[..., DataFrame]:
             if arguments.get("name") is None:  # DataFusion made a name up, which nobody knows
                 context.deregister_table(f'"{table}"')
         tables.lossy.add(UNNAMED, lost_options(arguments))
-        return self._frame(made)
+        return self._dataframe(made)
 
     describe_method(method, original, FORMATS.get(name))
     return method
@@ -245,15 +245,15 @@ class TableMethods:
         """
         call_datafusion(self._engine.tables.object_stores.add, self._engine.context, schema, store, host)
 
-    def _skipping_frame(self, method: str, arguments: dict[str, Any], *, hive: bool) -> DataFrame:
-        """A frame over files without a table in the user's catalog; it bears the name of the path."""
+    def _skipping_dataframe(self, method: str, arguments: dict[str, Any], *, hive: bool) -> DataFrame:
+        """A DataFrame over files without a table in the user's catalog; its name is the path."""
         files, options = call_datafusion(skipping_table, method, arguments, self._engine.tables.prepare, hive=hive)
         path = arguments["path"]
         name = Path(str(path[0] if isinstance(path, list) else path)).name.replace('"', '""')
         read = self._engine.tables.feeds.read(f'"{name}"', WorkUnitFeed(files), options)
-        return self._frame(self._engine.context.create_dataframe_from_logical_plan(read.logical_plan()))
+        return self._dataframe(self._engine.context.create_dataframe_from_logical_plan(read.logical_plan()))
 
-    def _frame(self, inner: datafusion.DataFrame) -> DataFrame:
+    def _dataframe(self, inner: datafusion.DataFrame) -> DataFrame:
         return DataFrame(self._engine, LazyQuery(inner))
 
 

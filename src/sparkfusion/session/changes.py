@@ -49,9 +49,9 @@ class Change:
         return f"{self} changes a table, which is done in this process"
 
 
-def find_change(context: SessionContext, frame: datafusion.DataFrame) -> Change | None:
+def find_change(context: SessionContext, dataframe: datafusion.DataFrame) -> Change | None:
     """The statement, if it is one that changes a table."""
-    plan = frame.logical_plan()
+    plan = dataframe.logical_plan()
     found = _DML.fullmatch(plan.display().strip())
     if found is None:
         return None
@@ -61,7 +61,7 @@ def find_change(context: SessionContext, frame: datafusion.DataFrame) -> Change 
     return Change(_WORDS.get(found[1], found[1].upper()), found[2], tuple(reads))
 
 
-def changes_nothing(change: Change, frame: datafusion.DataFrame) -> bool:
+def changes_nothing(change: Change, dataframe: datafusion.DataFrame) -> bool:
     """Whether the condition of an UPDATE or DELETE holds for no row at all. Raises if DataFusion would lose it.
 
     DataFusion 55 looks for the condition in filters over the table. One that has become a join or an empty relation is
@@ -69,7 +69,7 @@ def changes_nothing(change: Change, frame: datafusion.DataFrame) -> bool:
     """
     if change.operation not in _CONDITIONAL:
         return False
-    nodes = set(_nodes_below(frame.optimized_logical_plan()))
+    nodes = set(_nodes_below(dataframe.optimized_logical_plan()))
     if not nodes <= _CARRY_CONDITION | {_NO_ROWS}:
         raise UserError(
             f"cannot run {change}: DataFusion ignores a subquery or LIMIT in its condition and would change every row",

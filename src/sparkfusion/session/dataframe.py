@@ -108,7 +108,7 @@ class DataFrame:
         return self._query.inner.schema()
 
     def to_datafusion(self) -> datafusion.DataFrame:
-        """The frame underneath; its own actions run on a single node."""
+        """DataFusion's DataFrame underneath; its own actions run on a single node."""
         return self._query.inner
 
     def logical_plan(self) -> datafusion.plan.LogicalPlan:
@@ -147,8 +147,8 @@ class DataFrame:
         import_extra("polars", "polars", "to_polars")
         import polars as pl
 
-        frame = pl.from_arrow(self.collect())
-        return frame if isinstance(frame, pl.DataFrame) else frame.to_frame()
+        dataframe = pl.from_arrow(self.collect())
+        return dataframe if isinstance(dataframe, pl.DataFrame) else dataframe.to_frame()
 
     def to_spark(self) -> pyspark.sql.DataFrame:
         """The result as a Spark DataFrame, if the session runs on Spark.
@@ -157,8 +157,8 @@ class DataFrame:
         time (LIMIT, `random()`), or if the query is not distributed, it runs once, now. If Spark's adaptive execution
         is on, Spark also runs the shuffles inside of registered DataFrames now.
         """
-        frame: pyspark.sql.DataFrame = self._engine.to_spark(self._query)
-        return frame
+        dataframe: pyspark.sql.DataFrame = self._engine.to_spark(self._query)
+        return dataframe
 
     def to_pylist(self) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = self.collect().to_pylist()
@@ -298,6 +298,6 @@ def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
     return (columns,) if isinstance(columns, str) else tuple(columns)
 
 
-def look_inside(frame: DataFrame) -> tuple[Engine, LazyQuery]:
+def look_inside(dataframe: DataFrame) -> tuple[Engine, LazyQuery]:
     """What a DataFrame is made of, for other parts of sparkfusion."""
-    return frame._engine, frame._query
+    return dataframe._engine, dataframe._query

@@ -36,6 +36,6 @@ def _words(error: Exception) -> str | None:
 
 
 def unwrap(value: Any) -> Any:
-    """The DataFusion frame inside one of ours; anything else as it is."""
+    """DataFusion's DataFrame inside one of ours; anything else as it is."""
     to_datafusion = getattr(value, "to_datafusion", None)
     return value if to_datafusion is None else to_datafusion()

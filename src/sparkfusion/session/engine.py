@@ -106,7 +106,7 @@ class Engine:
             put = partial(put_rows, self.context, query.changes)
             job, head = PutJob(lambda: self.start(query.source, planned), put), Head(())
         elif planned.distribution.graph is None:
-            job, head = self._single_node_job(id, _single_node_frame(query), planned, query), Head(())
+            job, head = self._single_node_job(id, _single_node_dataframe(query), planned, query), Head(())
         else:
             graph = planned.distribution.graph if writes is None else with_head_as_stage(planned.distribution.graph)
             self._emit(QueryPlanned(id, len(graph.stages), graph.task_count, None, planned.seconds))
@@ -114,7 +114,7 @@ class Engine:
         return RunningQuery(id, query.schema, job, head, self._emit)
 
     def _single_node_job(
-        self, id: QueryId, frame: datafusion.DataFrame, planned: Planned, query: LazyQuery
+        self, id: QueryId, dataframe: datafusion.DataFrame, planned: Planned, query: LazyQuery
     ) -> SingleNodeJob:
         if self.settings.ours.flag("require_distributed"):
             require_distributed(planned.distribution)
@@ -128,7 +128,7 @@ class Engine:
             refused = explain_refusal(query.changes, error)
             return refused or locate_bad_line(error, reads, options, prepare, exact=exact)
 
-        limited, spills = limit(frame, self.settings.ours, options, prepare)
+        limited, spills = limit(dataframe, self.settings.ours, options, prepare)
         made: SingleNodeJob = call_datafusion(SingleNodeJob, limited, explain, spills)
         return made
 
@@ -239,7 +239,7 @@ class Engine:
                 _log.exception("a subscriber failed on %s", type(event).__name__)
 
 
-def _single_node_frame(query: LazyQuery) -> datafusion.DataFrame:
+def _single_node_dataframe(query: LazyQuery) -> datafusion.DataFrame:
     if query.changes is None or not changes_nothing(query.changes, query.inner):
         return query.inner
     return count_of_none()

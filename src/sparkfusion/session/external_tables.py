@@ -116,8 +116,8 @@ def _null_columns(files: list[str]) -> set[str]:
 
 def _show_nulls(context: SessionContext, name: str, nullable: set[str]) -> None:
     """Make a view of the table, in which these partition columns may be NULL."""
-    frame = context.table(name)
-    columns = [each for each in frame.schema() if each.name in nullable]
+    dataframe = context.table(name)
+    columns = [each for each in dataframe.schema() if each.name in nullable]
     for column in columns:
         if not is_text(column.type):
             context.deregister_table(name)
@@ -128,7 +128,7 @@ def _show_nulls(context: SessionContext, name: str, nullable: set[str]) -> None:
             )
     context.deregister_table(name)
     shown = tuple(PartitionColumn(column.name, column.name, column.type) for column in columns)
-    context.register_view(name, show_partitions(frame, shown))
+    context.register_view(name, show_partitions(dataframe, shown))
 
 
 def is_text(type: pa.DataType) -> bool:

@@ -32,7 +32,7 @@ _STATISTICS = "datafusion.execution.collect_statistics"
 
 
 class FeedTables:
-    """The feeds of one session. Each is forgotten when its table is gone, and no frame reads it any more."""
+    """The feeds of one session. Each is forgotten when its table is gone and no query reads it any more."""
 
     def __init__(self, schema: SessionSchema) -> None:
         self._placeholders = Placeholders("feeds", schema)
@@ -56,7 +56,7 @@ class FeedTables:
         number = next(self._numbers)
         placed = self._placeholders.read(name, number, options.schema, _PARTS, self._forget)
         self._feeds[number] = placed.name, feed, options
-        return placed.frame
+        return placed.dataframe
 
     def _forget(self, table: int) -> None:
         self._feeds.pop(table, None)
@@ -70,11 +70,11 @@ class FeedTables:
             if found := self.read_by(table):
                 raise UserError(f"the table {', '.join(found)} is a feed, which cannot be written")
 
-    def read_by(self, frame: datafusion.DataFrame) -> list[str]:
-        """The names of fed tables that DataFusion's own plan of the frame reads."""
+    def read_by(self, dataframe: datafusion.DataFrame) -> list[str]:
+        """The names of feeds that DataFusion's own plan of the query reads."""
         if self._placeholders.home is None:
             return []
-        text = frame.execution_plan().display_indent()
+        text = dataframe.execution_plan().display_indent()
         home = str(self._placeholders.home).lstrip("/")
         return [name for number, (name, _, _) in list(self._feeds.items()) if f"{home}/{number}/" in text]
 

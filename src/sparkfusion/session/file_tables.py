@@ -50,9 +50,9 @@ class Arrangement:
     arguments: dict[str, Any]
     columns: tuple[PartitionColumn, ...] = ()
 
-    def expose(self, frame: datafusion.DataFrame) -> datafusion.DataFrame:
-        """DataFusion's frame of the files with partition columns as a user sees them: typed, and with NULLs."""
-        return show_partitions(frame, self.columns)
+    def expose(self, dataframe: datafusion.DataFrame) -> datafusion.DataFrame:
+        """A DataFrame of the files with partition columns as a user sees them: typed, and with NULLs."""
+        return show_partitions(dataframe, self.columns)
 
     def of_files_alone(self) -> dict[str, Any]:
         """Arguments that read the files without partition columns."""
@@ -75,17 +75,17 @@ class Arrangement:
         return Arrangement(self.method, arguments, self.columns)
 
 
-def show_partitions(frame: datafusion.DataFrame, columns: tuple[PartitionColumn, ...]) -> datafusion.DataFrame:
-    """The frame with these columns as their types, a NULL where a directory says so."""
+def show_partitions(dataframe: datafusion.DataFrame, columns: tuple[PartitionColumn, ...]) -> datafusion.DataFrame:
+    """The DataFrame with these columns as their types, and NULL if a directory says so."""
     shown = {column.spelled: column for column in columns}
     made = []
-    for name in frame.schema().names:
+    for name in dataframe.schema().names:
         own = datafusion.col('"' + name.replace('"', '""') + '"')
         if name in shown:
             text = functions.nullif(own.cast(_PLAIN), datafusion.lit(NULL_VALUE))
             own = text.cast(shown[name].type).alias(shown[name].name)
         made.append(own)
-    return frame.select(*made)
+    return dataframe.select(*made)
 
 
 def arrange(
@@ -159,7 +159,7 @@ def register_files(context: SessionContext, register: Callable[..., None], arran
     if not arranged.columns:
         return arranged.arguments
     try:
-        frame = context.table(name)
+        dataframe = context.table(name)
     except Exception:
         context.deregister_table(name)
         register(context, **arranged.of_files_alone())
@@ -167,25 +167,25 @@ def register_files(context: SessionContext, register: Callable[..., None], arran
         context.deregister_table(name)
         arranged = arranged.with_schema(schema)
         register(context, **arranged.arguments)
-        frame = context.table(name)
+        dataframe = context.table(name)
     context.deregister_table(name)
-    context.register_view(name, arranged.expose(frame))
+    context.register_view(name, arranged.expose(dataframe))
     return arranged.arguments
 
 
 def read_files(
     context: SessionContext, read: Callable[..., datafusion.DataFrame], arranged: Arrangement
 ) -> tuple[datafusion.DataFrame, dict[str, Any]]:
-    """A frame of the files, and what DataFusion got."""
+    """A DataFrame of the files, and what DataFusion got."""
     try:
         with drift_explained(arranged):
-            frame = read(context, **arranged.arguments)
+            dataframe = read(context, **arranged.arguments)
     except Exception:
         if not arranged.columns:
             raise
         arranged = arranged.with_schema(read(context, **arranged.of_files_alone()).schema())
-        frame = read(context, **arranged.arguments)
-    return arranged.expose(frame) if arranged.columns else frame, arranged.arguments
+        dataframe = read(context, **arranged.arguments)
+    return arranged.expose(dataframe) if arranged.columns else dataframe, arranged.arguments
 
 
 def _look(format: str, settings: FileArguments, prepare: Callable[[SessionContext], None], *, hive: bool) -> Layout:

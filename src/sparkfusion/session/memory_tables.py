@@ -122,15 +122,15 @@ class MemoryTables:
                         found[name] = named.view
         return found
 
-    def frame_of(self, rows: pa.Table, threshold: int) -> DataFrame:
-        """A frame of rows that have no name in the catalog."""
-        frame = SessionContext().from_arrow(rows)
+    def dataframe_of(self, rows: pa.Table, threshold: int) -> DataFrame:
+        """A DataFrame of rows that have no name in the catalog."""
+        dataframe = SessionContext().from_arrow(rows)
         with self._lock:
-            reference = Reference(next(self._numbers), Table(frame))
+            reference = Reference(next(self._numbers), Table(dataframe))
             if self._closed or not reference.fits or reference.size() <= threshold:
-                return frame
+                return dataframe
             made = self._by_reference("cached_rows", reference)
-            return made if made.schema() == frame.schema() else frame
+            return made if made.schema() == dataframe.schema() else dataframe
 
     @contextmanager
     def noticing(self) -> Iterator[set[Reference]]:
@@ -203,8 +203,8 @@ def _tell_where(planning: threading.local, reference: Reference, numbers: pa.Arr
 
 
 def _scan(table: Table) -> ExecutionPlan:
-    frame: DataFrame = whole_batches().read_table(table)
-    return frame.execution_plan()
+    dataframe: DataFrame = whole_batches().read_table(table)
+    return dataframe.execution_plan()
 
 
 def _identity(batch: pa.RecordBatch) -> tuple[object, ...]:

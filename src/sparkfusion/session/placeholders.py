@@ -1,4 +1,4 @@
-"""Placeholder files of tables whose rows are elsewhere. They go with the table, and with the last frame that reads it.
+"""Placeholder files of tables whose rows are elsewhere. They go with the table, and with the last query that reads it.
 
 DataFusion scans such a table as a directory of Arrow files. They are no Arrow files: reading one fails, instead of
 finding no rows. Queries find a view of the table, with a condition that always holds. DataFusion evaluates it while it
@@ -35,11 +35,11 @@ class Placed:
 
     Attributes:
         name: what plans call it.
-        frame: all of it, as queries see it.
+        dataframe: all of it, as queries see it.
     """
 
     name: str
-    frame: datafusion.DataFrame
+    dataframe: datafusion.DataFrame
 
 
 class _Holds:
@@ -73,7 +73,7 @@ class Placeholders:
         with self._schema.registering() as registered:
             placed = self._place(context, name, number, columns, parts, forget)
         for own_name in registered:
-            self._schema.show_as(own_name, Table(placed.frame))
+            self._schema.show_as(own_name, Table(placed.dataframe))
         if not registered:
             self._elsewhere.append(placed)
         return placed.name

@@ -94,7 +94,7 @@ class Planner:
         with self._lock:
             return self._probe_for(graph.spark_functions).describe(decode(graph.stages[-1].plan)).arrow
 
-    def plan(self, frame: datafusion.DataFrame, *, with_rows: bool = False) -> Planned:
+    def plan(self, dataframe: datafusion.DataFrame, *, with_rows: bool = False) -> Planned:
         """Decide how a query runs. Raises for queries that are wrong, never for those that cannot be distributed.
 
         Args:
@@ -103,14 +103,14 @@ class Planner:
         started = time.perf_counter()
         check_not_forked()
         with self._lock:
-            self._tables.vanished_files.check(frame)
+            self._tables.vanished_files.check(dataframe)
             attempt = _Attempt(self._settings.ours, self._settings.datafusion_options(), with_rows=with_rows)
             try:
-                graph = self._distribute(frame, attempt)
+                graph = self._distribute(dataframe, attempt)
             except (NotDistributableError, PlanTooDeepError) as error:
                 refusal = error if isinstance(error, NotDistributableError) else NotDistributableError(error.message)
-                self._tables.refuse_single_node(frame, str(refusal))
-                distribution = Distribution(reason=str(refusal), why=self._why(refusal, frame, attempt.physical))
+                self._tables.refuse_single_node(dataframe, str(refusal))
+                distribution = Distribution(reason=str(refusal), why=self._why(refusal, dataframe, attempt.physical))
             else:
                 distribution = Distribution(graph)
         seconds = time.perf_counter() - started
@@ -122,7 +122,7 @@ class Planner:
             seconds=seconds,
             cut_seconds=attempt.cut_seconds,
             feeds=attempt.declared,
-            keeps=(frame.logical_plan(), *attempt.keeps),
+            keeps=(dataframe.logical_plan(), *attempt.keeps),
         )
 
     def keep_here(self, reads: Sequence[datafusion.DataFrame], reason: str) -> Planned:
@@ -137,11 +137,11 @@ class Planner:
             options = self._settings.datafusion_options()
             return Planned(distribution, options, session_options=options, plan=None, seconds=0.0)
 
-    def _distribute(self, frame: datafusion.DataFrame, attempt: _Attempt) -> StageGraph:
+    def _distribute(self, dataframe: datafusion.DataFrame, attempt: _Attempt) -> StageGraph:
         settings = attempt.settings
         if not settings.flag("enabled"):
             raise NotDistributableError("sparkfusion.enabled is false", Why.SWITCHED_OFF)
-        logical = frame.logical_plan()
+        logical = dataframe.logical_plan()
         text = logical.display_indent()
         tables = dict.fromkeys(TABLE_SCAN.findall(text))
         check_logical(text, {table: lost for table in tables if (lost := self._tables.lossy.lost(table))})
@@ -150,7 +150,7 @@ class Planner:
         upper = int(attempt.options[TARGET]) or config.available_cores()
         attempt.slots = max(2, upper)
         try:
-            root = self._choose(frame, attempt, upper)
+            root = self._choose(dataframe, attempt, upper)
         except SparkfusionError as error:
             error.hint = error.hint or (f"the query reads {', '.join(tables)}" if tables else None)
             raise
@@ -174,14 +174,14 @@ class Planner:
         attempt.cut_seconds = time.perf_counter() - started
         return graph
 
-    def _choose(self, frame: datafusion.DataFrame, attempt: _Attempt, upper: int) -> PlanNode:
+    def _choose(self, dataframe: datafusion.DataFrame, attempt: _Attempt, upper: int) -> PlanNode:
         """The query's plan, for as many partitions as it is worth."""
-        logical = frame.logical_plan()
+        logical = dataframe.logical_plan()
         try:
             with self._tables.in_memory.noticing() as referred:
                 physical = attempt.physical = self._physical(logical, attempt, upper)
         except SparkfusionError as error:
-            if single_node_plans(frame):
+            if single_node_plans(dataframe):
                 raise NotDistributableError(why_not_planned(error)) from error
             raise
         held, others = survey(physical.plan)
@@ -247,7 +247,7 @@ class Planner:
             raise NotDistributableError("to_timestamp loses the session's time zone when the plan is encoded")
         root = decode(attempt.encoded)
         self._mark(root, attempt)
-        attempt.planned = physical.frame
+        attempt.planned = physical.dataframe
         if any(kind(node) == "arrow_scan" for node in walk(root)):
             check_arrow_scans(root, physical.plan.display_indent())
         return root
@@ -259,7 +259,7 @@ class Planner:
         attempt.feeds = self._tables.feeds.mark(root, tasks_for, attempt.options)
 
     def _why(
-        self, refusal: NotDistributableError, frame: datafusion.DataFrame, physical: _Physical | None = None
+        self, refusal: NotDistributableError, dataframe: datafusion.DataFrame, physical: _Physical | None = None
     ) -> Why:
         """The kind of a refusal: one that reads little is small, whatever else keeps it from being distributed."""
         settings = self._settings.ours
@@ -268,7 +268,7 @@ class Planner:
         if refusal.why is Why.SWITCHED_OFF and not settings.flag("require_distributed"):
             return Why.SWITCHED_OFF
         try:
-            scanned = self._readable_bytes(frame.logical_plan(), physical)
+            scanned = self._readable_bytes(dataframe.logical_plan(), physical)
         except SparkfusionError:  # the query is wrong, and its user is told when it runs
             return Why.SMALL
         worth = choose_partitions(scanned, settings.integer("bytes_per_partition"), 2) == 2
@@ -306,7 +306,7 @@ class _Physical:
     """A plan that is not encoded yet, and where it was made."""
 
     context: SessionContext
-    frame: datafusion.DataFrame
+    dataframe: datafusion.DataFrame
     plan: ExecutionPlan
 
 

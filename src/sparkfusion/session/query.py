@@ -139,7 +139,7 @@ def decide_schema(promised: pa.Schema, seen: pa.Schema) -> pa.Schema:
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch under the schema the frame promised: same types, its own nullability and metadata."""
+    """The batch under the schema that the DataFrame promised: same types, its own nullability and metadata."""
     if batch.schema.equals(schema, check_metadata=True) or len(schema) == 0:
         return batch
     return pa.RecordBatch.from_arrays(batch.columns, schema=schema)

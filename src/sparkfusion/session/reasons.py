@@ -11,10 +11,10 @@ _SUBQUERY_LEFT = "Physical plan does not support logical expression ScalarSubque
 _NO_JOIN = "DataFusion cannot plan a scalar subquery in ORDER BY, GROUP BY, ON, an aggregate or a window as a join"
 
 
-def single_node_plans(frame: datafusion.DataFrame) -> bool:
+def single_node_plans(dataframe: datafusion.DataFrame) -> bool:
     """Whether DataFusion can plan a query as the session has it, without the options that make it safe to isolate."""
     try:
-        frame.execution_plan()
+        dataframe.execution_plan()
     except Exception:
         return False
     return True

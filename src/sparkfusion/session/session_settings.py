@@ -119,14 +119,14 @@ class SessionSettings(MutableMapping[str, str]):
         part of a configuration, so they are not listed then.
         """
         try:
-            frame = self._context.sql(_OF_DATAFUSION)
+            dataframe = self._context.sql(_OF_DATAFUSION)
         except Exception:
             copied = SessionContext(self._context.copied_config().with_information_schema(enabled=True))
             listed = [
                 row for row in copied.sql(_OF_DATAFUSION).to_pylist() if not row["name"].startswith(RUNTIME_PREFIX)
             ]
             return [row | {"value": "false"} if row["name"] == _INFORMATION_SCHEMA else row for row in listed]
-        rows: list[dict[str, str | None]] = frame.to_pylist()
+        rows: list[dict[str, str | None]] = dataframe.to_pylist()
         return rows
 
 

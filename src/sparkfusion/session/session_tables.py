@@ -82,8 +82,8 @@ class SessionTables:
             return read() if otherwise is None else otherwise
 
     def keep_rows(self, rows: pa.Table) -> datafusion.DataFrame:
-        """A frame of rows, by reference if they are large, without a table in the user's catalog."""
-        return self.in_memory.frame_of(rows, self._reference_bytes())
+        """A DataFrame of rows, by reference if they are large, without a table in the user's catalog."""
+        return self.in_memory.dataframe_of(rows, self._reference_bytes())
 
     def _reference_bytes(self) -> int:
         return self._settings.ours.integer("memory_table_bytes")
@@ -104,27 +104,27 @@ class SessionTables:
             if self.directories.meant_by(external[0]) is not before:
                 self.vanished_files.add(external[0], external[1].target.path)
 
-    def only_distributed(self, frame: datafusion.DataFrame) -> str | None:
+    def only_distributed(self, dataframe: datafusion.DataFrame) -> str | None:
         """Why no single node can answer a query, in words; None if one can."""
-        if found := self.of_spark.read_by(frame):
+        if found := self.of_spark.read_by(dataframe):
             return f"{', '.join(found)} is a Spark DataFrame, which only Spark tasks can read"
-        if found := self.feeds.read_by(frame):
+        if found := self.feeds.read_by(dataframe):
             return f"{', '.join(found)} is a feed, which only tasks can read"
         return None
 
-    def refuse_single_node(self, frame: datafusion.DataFrame, reason: str) -> None:
+    def refuse_single_node(self, dataframe: datafusion.DataFrame, reason: str) -> None:
         """Raise if the query reads a feed or a Spark DataFrame: only tasks can read those, a single node cannot.
 
         Args:
             reason: why the query cannot be distributed.
         """
         enable = None if self._settings.ours.flag("enabled") else _ENABLE
-        if found := self.of_spark.read_by(frame):
+        if found := self.of_spark.read_by(dataframe):
             raise UserError(
                 f"the query reads {', '.join(found)} from Spark, but cannot be distributed: {reason}",
                 hint=enable or "write the table to Parquet and register these files",
             )
-        if found := self.feeds.read_by(frame):
+        if found := self.feeds.read_by(dataframe):
             raise UserError(
                 f"the query reads the feed {', '.join(found)}, but cannot be distributed: {reason}",
                 hint=enable or _WRITE_FIRST,

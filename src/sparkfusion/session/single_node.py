@@ -27,7 +27,7 @@ _PATIENCE_SECONDS = 10.0
 
 
 def limit(
-    frame: datafusion.DataFrame, settings: Settings, options: Mapping[str, str], prepare: PrepareContext
+    dataframe: datafusion.DataFrame, settings: Settings, options: Mapping[str, str], prepare: PrepareContext
 ) -> tuple[datafusion.DataFrame, OwnedDirectory | None]:
     """The same query, under the memory limits that tasks have: with the memory of all slots, and their place to spill.
 
@@ -39,7 +39,7 @@ def limit(
     spills = OwnedDirectory("spills", place.absolute()) if place.name and place.is_dir() else None
     chosen = spill_directory(settings, options) if spills is None else str(spills.path)
     context = task_context(options, Surroundings(memory, chosen, prepare=prepare))
-    return context.create_dataframe_from_logical_plan(frame.logical_plan()), spills
+    return context.create_dataframe_from_logical_plan(dataframe.logical_plan()), spills
 
 
 ExplainError = Callable[[SparkfusionError], SparkfusionError | None]
@@ -54,7 +54,7 @@ class SingleNodeJob:
 
     def __init__(
         self,
-        frame: datafusion.DataFrame,
+        dataframe: datafusion.DataFrame,
         explain_error: ExplainError | None = None,
         spills: OwnedDirectory | None = None,
     ) -> None:
@@ -62,7 +62,9 @@ class SingleNodeJob:
         self._spills = spills
         self._channel = Channel(_CAPACITY)
         self._token = CancelToken()
-        self._thread = threading.Thread(target=self._run, args=(frame,), name="sparkfusion-single-node", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, args=(dataframe,), name="sparkfusion-single-node", daemon=True
+        )
         open_work.add(self)
         self._thread.start()
 
@@ -95,9 +97,9 @@ class SingleNodeJob:
     def feeds(self) -> list[FeedStats]:
         return []
 
-    def _run(self, frame: datafusion.DataFrame) -> None:
+    def _run(self, dataframe: datafusion.DataFrame) -> None:
         try:
-            loops.run(self._drain(frame))
+            loops.run(self._drain(dataframe))
         except (asyncio.CancelledError, ChannelClosedError):
             self._channel.finish(QueryCancelledError("the query was cancelled"))
         except BaseException as error:
@@ -108,12 +110,12 @@ class SingleNodeJob:
         else:
             self._channel.finish()
 
-    async def _drain(self, frame: datafusion.DataFrame) -> None:
+    async def _drain(self, dataframe: datafusion.DataFrame) -> None:
         loop, work = asyncio.get_running_loop(), asyncio.current_task()
         assert work is not None
         self._token.watch(lambda: loop.call_soon_threadsafe(work.cancel))
         try:
-            async for batch in frame.execute_stream():
+            async for batch in dataframe.execute_stream():
                 self._channel.put(batch.to_pyarrow())
         finally:
             self._token.watch(None)

@@ -89,7 +89,7 @@ class SqlReader:
             raise
         finally:
             for view in tables.names() - before if self._named else ():
-                if PARAMETER_VIEW.fullmatch(view):  # DataFusion makes one for each frame among the values
+                if PARAMETER_VIEW.fullmatch(view):  # DataFusion makes one for each DataFrame among the values
                     context.deregister_table(view)
 
     def _answer(self, statement: SetOption | ResetOption | ShowOption) -> LazyQuery:

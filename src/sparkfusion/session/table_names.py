@@ -14,7 +14,7 @@ from sparkfusion.errors import UserError
 from sparkfusion.session.datafusion_calls import call_datafusion
 
 PARAMETER_VIEW = re.compile(r"view_[0-9a-f_]{36}")
-"""DataFusion's own names of frames that are among the values of a query."""
+"""DataFusion's own names of DataFrames that are among the values of a query."""
 
 _UNKNOWN = re.compile(
     r"table '([^']+)' not found|No table named '([^']*)'|(?:Table|View) '([^']+)' doesn't exist"

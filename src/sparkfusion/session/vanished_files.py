@@ -38,11 +38,11 @@ class VanishedFiles:
         found = (_local_path(each) for each in (source if isinstance(source, list | tuple) else [source]))
         self._paths[name] = table, tuple(path for path in found if path is not None and path.exists())
 
-    def check(self, frame: datafusion.DataFrame) -> None:
+    def check(self, dataframe: datafusion.DataFrame) -> None:
         """Refuse a query over a table whose file or directory is gone."""
         if not self._paths:
             return
-        for scanned in dict.fromkeys(TABLE_SCAN.findall(frame.logical_plan().display_indent())):
+        for scanned in dict.fromkeys(TABLE_SCAN.findall(dataframe.logical_plan().display_indent())):
             reference = ".".join(f'"{part}"' for part in scanned.replace('"', "").split("."))
             table, paths = self._paths.get(self._tables.own_name(reference) or "", (None, ()))
             if table is None or self._tables.meant_by(reference) is not table:

@@ -17,14 +17,14 @@ from sparkfusion.errors import LostInputError, SparkfusionError
 from sparkfusion.ids import QueryId, TaskKey
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds
-from sparkfusion.worker.server.fetch import FramePeer, Piece
+from sparkfusion.worker.server.fetch import FrameReader, Piece
 from sparkfusion.worker.server.version import WorkerInfo, WorkerStatus
 from sparkfusion.worker.task import TaskOrder, TaskReport
 
 __all__ = [  # what whoever writes a transport needs
     "Access",
     "CancelToken",
-    "FramePeer",
+    "FrameReader",
     "Lease",
     "LostInputError",
     "Piece",
@@ -51,7 +51,7 @@ class Lease(Protocol):
         ...
 
 
-class WorkerChannel(FramePeer, Protocol):
+class WorkerChannel(FrameReader, Protocol):
     """A coordinator's connection to one worker. Any thread may call any method, for any number of queries at once.
 
     A call that the worker cannot answer raises an `ExternalError`. Nothing is retried below this contract.

@@ -5,7 +5,7 @@
 
 from sparkfusion.verify.compare import Comparison, Difference, compare_tables
 from sparkfusion.verify.compare_options import CompareOptions
-from sparkfusion.verify.declared_order import SortKey
+from sparkfusion.verify.declared_order import OrderKey
 from sparkfusion.verify.harness import assert_distributed_eq, verify_query
 from sparkfusion.verify.report import Report
 from sparkfusion.verify.result import Leg, Outcome, VerifyResult
@@ -15,9 +15,9 @@ __all__ = [
     "Comparison",
     "Difference",
     "Leg",
+    "OrderKey",
     "Outcome",
     "Report",
-    "SortKey",
     "VerifyResult",
     "assert_distributed_eq",
     "compare_tables",

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sparkfusion.verify.compare_options import CompareOptions
-from sparkfusion.verify.declared_order import SortKey, order_violation
+from sparkfusion.verify.declared_order import OrderKey, order_violation
 from sparkfusion.verify.encode import EncodedColumn, FloatColumn, Floats, encode_column, nullable
 from sparkfusion.verify.pairing import Closeness, pair
 from sparkfusion.verify.rendering import render_row
@@ -66,7 +66,7 @@ def compare_tables(
     expected: pa.Table,
     actual: pa.Table,
     options: CompareOptions | None = None,
-    order: Sequence[SortKey] = (),
+    order: Sequence[OrderKey] = (),
 ) -> Comparison:
     """Compare two answers; `order` is checked on `actual` only, ties are free.
 

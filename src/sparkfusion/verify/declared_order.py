@@ -23,7 +23,7 @@ _FREE_OF_ORDER = (df_expr.Limit, df_expr.Projection, df_expr.SubqueryAlias)
 
 
 @dataclass(frozen=True)
-class SortKey:
+class OrderKey:
     """One sort key: an output column by position, or an expression over output columns."""
 
     label: str
@@ -41,7 +41,7 @@ class SortKey:
 class DeclaredOrder:
     """The leading keys that can be seen in the answer, and the ones after them that cannot."""
 
-    keys: tuple[SortKey, ...] = ()
+    keys: tuple[OrderKey, ...] = ()
     unchecked: tuple[str, ...] = ()
 
     def notes(self) -> tuple[str, ...]:
@@ -60,7 +60,7 @@ def declared_order(plan: LogicalPlan, answer: pa.Table) -> DeclaredOrder:
     if found is None:
         return DeclaredOrder()
     sort, outputs = found
-    keys: list[SortKey] = []
+    keys: list[OrderKey] = []
     sort_exprs = sort.sort_exprs()
     for position, sort_expr in enumerate(sort_exprs):
         key = _key(sort_expr, sort.schema().field_names(), outputs)
@@ -102,19 +102,19 @@ def _position(raw: object, names: Sequence[str]) -> int | None:
     return names.index(name) if names.count(name) == 1 else None
 
 
-def _key(sort_expr: df_expr.SortExpr, names: Sequence[str], outputs: Sequence[int | None]) -> SortKey | None:
+def _key(sort_expr: df_expr.SortExpr, names: Sequence[str], outputs: Sequence[int | None]) -> OrderKey | None:
     expression = as_expr(sort_expr.expr())
     label = expression.canonical_name()
     ascending, nulls_first = sort_expr.ascending(), sort_expr.nulls_first()
     at = _position(expression, names)
     if at is not None:
-        return SortKey(label, ascending, nulls_first, column=outputs.index(at)) if at in outputs else None
+        return OrderKey(label, ascending, nulls_first, column=outputs.index(at)) if at in outputs else None
     if list(outputs) != list(range(len(names))):
         return None  # the expression may read columns that a projection above the sort drops or renames
-    return SortKey(label, ascending, nulls_first, expression=expression)
+    return OrderKey(label, ascending, nulls_first, expression=expression)
 
 
-def order_violation(table: pa.Table, keys: Sequence[SortKey]) -> str | None:
+def order_violation(table: pa.Table, keys: Sequence[OrderKey]) -> str | None:
     """Where `table` is not sorted by `keys`, in words; None if it is."""
     columns = [found for key in keys if (found := ranks(table, key)) is not None]
     if not columns:
@@ -128,7 +128,7 @@ def order_violation(table: pa.Table, keys: Sequence[SortKey]) -> str | None:
     return None
 
 
-def ranks(table: pa.Table, key: SortKey) -> list[int] | None:
+def ranks(table: pa.Table, key: OrderKey) -> list[int] | None:
     """For each row a number that sorts like the key, direction and nulls included; None if it cannot be computed."""
     values = _key_values(table, key)
     return None if values is None else rank_values(values, ascending=key.ascending, nulls_first=key.nulls_first)
@@ -151,23 +151,23 @@ def rank_values(values: pa.Array, *, ascending: bool, nulls_first: bool) -> list
     return [sign * rank if ok else null_rank for rank, ok in zip(dense.to_pylist(), valid, strict=True)]
 
 
-def _key_values(table: pa.Table, key: SortKey) -> pa.Array | None:
+def _key_values(table: pa.Table, key: OrderKey) -> pa.Array | None:
     if key.column is not None:
         column = table.column(key.column)
         return pa.concat_arrays([plain(c) for c in column.chunks]) if column.num_chunks else pa.array([], column.type)
     return _evaluate(table, key)
 
 
-def _evaluate(table: pa.Table, key: SortKey) -> pa.Array | None:
+def _evaluate(table: pa.Table, key: OrderKey) -> pa.Array | None:
     """A key expression over the answer itself. The answer has lost the table qualifiers of the plan: try each one."""
     if key.expression is None or len(set(table.column_names)) != table.num_columns or "random()" in key.label:
         return None
     for qualifier in (None, *_qualifiers(key.label)):
         try:
             # One batch, one partition: the rows come back in the order they went in.
-            frame = SessionContext(SessionConfig().with_target_partitions(1)).from_arrow(table.combine_chunks())
-            frame = frame if qualifier is None else frame.alias(qualifier)
-            found = frame.select(key.expression.alias("key")).to_arrow_table().column("key")
+            dataframe = SessionContext(SessionConfig().with_target_partitions(1)).from_arrow(table.combine_chunks())
+            dataframe = dataframe if qualifier is None else dataframe.alias(qualifier)
+            found = dataframe.select(key.expression.alias("key")).to_arrow_table().column("key")
         except Exception:  # DataFusion raises plain exceptions; a key that does not resolve is "cannot be seen"
             continue
         return pa.concat_arrays([plain(chunk) for chunk in found.chunks]) if found.num_chunks else None
@@ -179,7 +179,7 @@ def _qualifiers(label: str) -> list[str]:
     return list(dict.fromkeys(re.findall(r"([A-Za-z_]\w*)\.", label)))
 
 
-def _show_row(table: pa.Table, keys: Sequence[SortKey], row: int) -> str:
+def _show_row(table: pa.Table, keys: Sequence[OrderKey], row: int) -> str:
     return ", ".join(
         f"{key.label}={render_value(table.column(key.column), row)}" if key.column is not None else key.label
         for key in keys

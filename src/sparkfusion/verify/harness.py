@@ -28,10 +28,10 @@ from sparkfusion.verify.compare_options import CompareOptions
 from sparkfusion.verify.evidence import Evidence
 from sparkfusion.verify.interrupt import interruptible
 from sparkfusion.verify.judge import Judge, Verdict
-from sparkfusion.verify.own_session import OwnFrame, OwnSession
+from sparkfusion.verify.own_session import OwnDataFrame, OwnSession
 from sparkfusion.verify.reproducer import write_reproducer
 from sparkfusion.verify.result import Leg, LegName, Outcome, VerifyResult
-from sparkfusion.verify.subject import VerifiableFrame, VerifiableSession, context_of, datafusion_settings_of
+from sparkfusion.verify.subject import VerifiableDataFrame, VerifiableSession, context_of, datafusion_settings_of
 
 _READ_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 _HAS_EFFECT = re.compile(r"(?:DDL|DML|Statement) not supported: (.+)")
@@ -39,7 +39,7 @@ _HAS_EFFECT = re.compile(r"(?:DDL|DML|Statement) not supported: (.+)")
 
 def verify_query(
     session: Session | VerifiableSession,
-    query: str | DataFrame | VerifiableFrame,
+    query: str | DataFrame | VerifiableDataFrame,
     *,
     name: str | None = None,
     params: Mapping[str, Any] | None = None,
@@ -58,27 +58,27 @@ def verify_query(
     """
     options = options or CompareOptions()
     session = OwnSession(session) if isinstance(session, Session) else session
-    frame: VerifiableFrame | None
+    dataframe: VerifiableDataFrame | None
     if isinstance(query, str):
         text = query
         if (effect := _effect(session, query, params)) is not None:
             return VerifyResult(text, Outcome.NOT_COMPARABLE, (), effect, name=name)
-        frame, error = _plan(session, query, params)
+        dataframe, error = _plan(session, query, params)
     else:
-        frame, error = OwnFrame(query) if isinstance(query, DataFrame) else query, None
-        text = _plan_as_text(frame)
-    if frame is None:
+        dataframe, error = OwnDataFrame(query) if isinstance(query, DataFrame) else query, None
+        text = _plan_as_text(dataframe)
+    if dataframe is None:
         assert error is not None
         return replace(_planning_failed(session, text, error), name=name)
-    result = replace(_verify_frame(session, text, frame, options), name=name)
+    result = replace(_verify_frame(session, text, dataframe, options), name=name)
     if result.outcome.failed and reproducer_dir is not None:
-        result = replace(result, reproducer=write_reproducer(Path(reproducer_dir), session, frame, result))
+        result = replace(result, reproducer=write_reproducer(Path(reproducer_dir), session, dataframe, result))
     return result
 
 
 def assert_distributed_eq(
     session: Session | VerifiableSession,
-    query: str | DataFrame | VerifiableFrame,
+    query: str | DataFrame | VerifiableDataFrame,
     *,
     require_distributed: bool = True,
     expect_error: bool = False,
@@ -122,13 +122,13 @@ def _hint(result: VerifyResult, expect_error: bool) -> str | None:
 
 def _plan(
     session: VerifiableSession, sql: str, params: Mapping[str, Any] | None
-) -> tuple[VerifiableFrame | None, SparkfusionError | None]:
-    leg, frame = _time_leg("distributed", lambda: session.sql(sql, params))
-    return frame, leg.error
+) -> tuple[VerifiableDataFrame | None, SparkfusionError | None]:
+    leg, dataframe = _time_leg("distributed", lambda: session.sql(sql, params))
+    return dataframe, leg.error
 
 
-def _plan_as_text(frame: VerifiableFrame) -> str:
-    return f"-- a DataFrame with this plan:\n{frame.to_datafusion().logical_plan().display_indent()}"
+def _plan_as_text(dataframe: VerifiableDataFrame) -> str:
+    return f"-- a DataFrame with this plan:\n{dataframe.to_datafusion().logical_plan().display_indent()}"
 
 
 def _planning_failed(session: VerifiableSession, sql: str, error: SparkfusionError) -> VerifyResult:
@@ -162,19 +162,19 @@ def _effect(session: VerifiableSession, sql: str, params: Mapping[str, Any] | No
 
 
 def _verify_frame(
-    session: VerifiableSession, text: str, frame: VerifiableFrame, options: CompareOptions
+    session: VerifiableSession, text: str, dataframe: VerifiableDataFrame, options: CompareOptions
 ) -> VerifyResult:
-    beyond = frame.only_distributed()
+    beyond = dataframe.only_distributed()
     if beyond is not None:
-        return _incomparable(text, frame, beyond)
-    single, _ = _time_leg("single node", lambda: interruptible(lambda: frame.to_datafusion().to_arrow_table()))
-    planned, distribution = _time_leg("distributed", frame.distribution)
+        return _incomparable(text, dataframe, beyond)
+    single, _ = _time_leg("single node", lambda: interruptible(lambda: dataframe.to_datafusion().to_arrow_table()))
+    planned, distribution = _time_leg("distributed", dataframe.distribution)
     distribution = distribution or Distribution()
     round_trip = Leg("round trip")
     if distribution.distributed:
-        round_trip, _ = _time_leg("round trip", lambda: interruptible(frame.round_trip))
+        round_trip, _ = _time_leg("round trip", lambda: interruptible(dataframe.round_trip))
     with Evidence(session) as evidence:
-        distributed, _ = _time_leg("distributed", frame.collect) if planned.error is None else (planned, None)
+        distributed, _ = _time_leg("distributed", dataframe.collect) if planned.error is None else (planned, None)
         if distribution.distributed and distributed.error is None:
             evidence.wait()
     legs = (single, round_trip, distributed)
@@ -187,7 +187,7 @@ def _verify_frame(
     assert single.table is not None
     judge = Judge(
         single.table,
-        frame.to_datafusion().logical_plan(),
+        dataframe.to_datafusion().logical_plan(),
         context_of(session) or SessionContext(),
         options,
         lambda: datafusion_settings_of(session),
@@ -195,12 +195,12 @@ def _verify_frame(
     return _compare_legs(base, judge, distribution, evidence)
 
 
-def _incomparable(text: str, frame: VerifiableFrame, why: str) -> VerifyResult:
+def _incomparable(text: str, dataframe: VerifiableDataFrame, why: str) -> VerifyResult:
     """There is no single node to compare with: the distributed leg runs alone."""
-    distributed, _ = _time_leg("distributed", frame.collect)
+    distributed, _ = _time_leg("distributed", dataframe.collect)
     failed = f"; distributed it fails with: {_error_text(distributed)}" if distributed.error is not None else ""
     legs = (Leg("single node"), Leg("round trip"), distributed)
-    return VerifyResult(text, Outcome.NOT_COMPARABLE, legs, f"{why}{failed}", graph=frame.distribution().graph)
+    return VerifyResult(text, Outcome.NOT_COMPARABLE, legs, f"{why}{failed}", graph=dataframe.distribution().graph)
 
 
 def _error_outcome(base: VerifyResult, single: Leg, round_trip: Leg, distributed: Leg) -> VerifyResult | None:

@@ -74,8 +74,8 @@ def inner_limits(plan: LogicalPlan) -> Iterator[LimitNode]:
 def limit_choice(limit: LimitNode, context: SessionContext, options: CompareOptions) -> LimitChoice:
     """Run the limit's input on a single node and divide its rows. Raises ValueError where that cannot be decided."""
     skip, fetch = _bounds(limit.plan.to_variant())
-    frame, keys = _without_limit(limit, context)
-    table = frame.to_arrow_table()
+    dataframe, keys = _without_limit(limit, context)
+    table = dataframe.to_arrow_table()
     width = table.num_columns - len(keys)
     rows = table.select(list(range(width)))
     order, group_starts = _tie_groups(table, width, keys, options)
@@ -140,17 +140,19 @@ def _without_limit(limit: LimitNode, context: SessionContext) -> tuple[DataFrame
         keys = variant.sort_exprs()
     else:
         keys, plan, below = [], limit.input, []
-    frame = context.create_dataframe_from_logical_plan(plan)
+    dataframe = context.create_dataframe_from_logical_plan(plan)
     names = [_KEY.format(i) for i in range(len(keys))]
     for name, key in zip(names, keys, strict=True):
-        frame = frame.with_column(name, as_expr(key.expr()))
+        dataframe = dataframe.with_column(name, as_expr(key.expr()))
     for node in reversed([*limit.above, *below]):
         variant = node.to_variant()
         if isinstance(variant, df_expr.Projection):
-            frame = frame.select(*(as_expr(raw) for raw in variant.projections()), *(col(name) for name in names))
+            dataframe = dataframe.select(
+                *(as_expr(raw) for raw in variant.projections()), *(col(name) for name in names)
+            )
         elif isinstance(variant, df_expr.SubqueryAlias):
-            frame = frame.alias(variant.alias())
-    return frame, keys
+            dataframe = dataframe.alias(variant.alias())
+    return dataframe, keys
 
 
 def _tie_groups(

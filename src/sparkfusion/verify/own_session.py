@@ -40,41 +40,41 @@ class OwnSession:
         self._session = session
         self._tell = tell
 
-    def sql(self, query: str, param_values: Mapping[str, Any] | None = None, /) -> OwnFrame:
-        return OwnFrame(self._session.sql(query, param_values), self._tell)
+    def sql(self, query: str, param_values: Mapping[str, Any] | None = None, /) -> OwnDataFrame:
+        return OwnDataFrame(self._session.sql(query, param_values), self._tell)
 
 
-class OwnFrame:
+class OwnDataFrame:
     """A DataFrame that is verified once."""
 
-    def __init__(self, frame: DataFrame, tell: Callable[[str], None] = _tell_nobody) -> None:
-        self._frame = frame
+    def __init__(self, dataframe: DataFrame, tell: Callable[[str], None] = _tell_nobody) -> None:
+        self._dataframe = dataframe
         self._tell = tell
         self._collected = False
 
     def to_datafusion(self) -> datafusion.DataFrame:
         self._tell("comparing the answers" if self._collected else "single-node leg")
-        return self._frame.to_datafusion()
+        return self._dataframe.to_datafusion()
 
     def distribution(self) -> Distribution:
         self._tell("planning")
-        return self._frame.distribution()
+        return self._dataframe.distribution()
 
     def only_distributed(self) -> str | None:
-        engine, query = look_inside(self._frame)
+        engine, query = look_inside(self._dataframe)
         return engine.tables.only_distributed(query.inner)
 
     def round_trip(self) -> pa.Table:
         self._tell("round-trip leg")
-        return run_round_trip(*look_inside(self._frame))
+        return run_round_trip(*look_inside(self._dataframe))
 
     def collect(self) -> pa.Table:
         self._tell("distributed leg")
         self._collected = True
-        return self._frame.collect()
+        return self._dataframe.collect()
 
     def explain_text(self) -> str:
-        return self._frame.explain_text()
+        return self._dataframe.explain_text()
 
 
 def run_round_trip(engine: Engine, query: LazyQuery) -> pa.Table:
@@ -90,8 +90,7 @@ def run_round_trip(engine: Engine, query: LazyQuery) -> pa.Table:
         root = coalesce(root)
     context = task_context(planned.options, Surroundings(config.machine_memory() // 2, prepare=engine.tables.prepare))
     decoded = ExecutionPlan.from_bytes(context, encode(root))
-    frames = [frame.to_pyarrow() for frame in context.execute(decoded, 0)]
-    frames = [frame for frame in frames if frame.num_rows]  # as everywhere: only rows settle a schema
-    schema = decide_schema(schema, frames[0].schema) if frames else schema
-    batches = [conform(frame, schema) for frame in frames]
-    return pa.Table.from_batches(batches, schema=schema)
+    batches = [batch.to_pyarrow() for batch in context.execute(decoded, 0)]
+    batches = [batch for batch in batches if batch.num_rows]  # as everywhere: only rows decide the schema
+    schema = decide_schema(schema, batches[0].schema) if batches else schema
+    return pa.Table.from_batches([conform(batch, schema) for batch in batches], schema=schema)

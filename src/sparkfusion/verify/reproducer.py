@@ -13,13 +13,15 @@ from pathlib import Path
 import pyarrow as pa
 
 from sparkfusion.verify.result import VerifyResult
-from sparkfusion.verify.subject import VerifiableFrame, VerifiableSession, settings_of
+from sparkfusion.verify.subject import VerifiableDataFrame, VerifiableSession, settings_of
 
 _SECRET = re.compile(r"secret|password|token|credential|access_key|private", re.IGNORECASE)
 _PACKAGES = ("sparkfusion", "datafusion", "pyarrow", "pyspark")
 
 
-def write_reproducer(directory: Path, session: VerifiableSession, frame: VerifiableFrame, result: VerifyResult) -> Path:
+def write_reproducer(
+    directory: Path, session: VerifiableSession, dataframe: VerifiableDataFrame, result: VerifyResult
+) -> Path:
     """Write a new directory below `directory`, readable by its owner only, and return it.
 
     It holds `query.sql`, `stages.json`, `explain.txt`, `config.json`, `comparison.txt` and each leg's answer as an
@@ -30,7 +32,7 @@ def write_reproducer(directory: Path, session: VerifiableSession, frame: Verifia
     (made / "query.sql").write_text(result.query + "\n")
     graph = None if result.graph is None else result.graph.to_json()
     (made / "stages.json").write_text(json.dumps(graph, indent=2) + "\n")
-    (made / "explain.txt").write_text(_explain(frame) + "\n")
+    (made / "explain.txt").write_text(_explain(dataframe) + "\n")
     (made / "config.json").write_text(json.dumps(_environment(session), indent=2, sort_keys=True) + "\n")
     (made / "comparison.txt").write_text(result.describe() + "\n")
     for leg in result.legs:
@@ -51,9 +53,9 @@ def _slug(result: VerifyResult) -> str:
     return f"{words or 'query'}-{digest}"
 
 
-def _explain(frame: VerifiableFrame) -> str:
+def _explain(dataframe: VerifiableDataFrame) -> str:
     try:
-        return frame.explain_text()
+        return dataframe.explain_text()
     except Exception as error:
         return f"explain failed: {error}"
 

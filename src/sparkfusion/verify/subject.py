@@ -12,7 +12,7 @@ from sparkfusion.observe.events import Subscriber
 from sparkfusion.plan.stage import Distribution
 
 
-class VerifiableFrame(Protocol):
+class VerifiableDataFrame(Protocol):
     """A lazy query that can be run in three ways."""
 
     def to_datafusion(self) -> datafusion.DataFrame: ...

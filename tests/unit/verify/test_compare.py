@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from sparkfusion.verify import CompareOptions, SortKey, compare_tables
+from sparkfusion.verify import CompareOptions, OrderKey, compare_tables
 
 D = Decimal
 UTC = dt.UTC
@@ -298,7 +298,7 @@ def test_unordered_lists_of_noisy_floats() -> None:
 
 
 def test_declared_order_is_checked_and_ties_are_free() -> None:
-    keys = [SortKey("a", column=0)]
+    keys = [OrderKey("a", column=0)]
     left = pa.table({"a": [1, 1, 2], "b": ["x", "y", "z"]})
     assert compare_tables(left, pa.table({"a": [1, 1, 2], "b": ["y", "x", "z"]}), order=keys).equal
     swapped = compare_tables(left, pa.table({"a": [1, 2, 1], "b": ["x", "z", "y"]}), order=keys)

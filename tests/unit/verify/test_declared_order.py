@@ -8,7 +8,7 @@ import datafusion
 import pyarrow as pa
 import pytest
 
-from sparkfusion.verify.declared_order import DeclaredOrder, SortKey, declared_order, order_violation
+from sparkfusion.verify.declared_order import DeclaredOrder, OrderKey, declared_order, order_violation
 
 
 @pytest.fixture
@@ -113,14 +113,14 @@ NAN = float("nan")
     ],
 )
 def test_order_of_values(values: list[Any], ascending: bool, nulls_first: bool, sorted_: bool) -> None:
-    key = SortKey("v", ascending, nulls_first, column=0)
+    key = OrderKey("v", ascending, nulls_first, column=0)
     for array in (pa.array(values), pa.chunked_array([pa.array(values[:1], pa.array(values).type), values[1:]])):
         assert (order_violation(pa.table({"v": array}), [key]) is None) is sorted_
 
 
 def test_later_keys_decide_only_within_ties() -> None:
     table = pa.table({"a": [1, 1, 2], "b": [2, 1, 0]})
-    first, second = SortKey("a", column=0), SortKey("b", column=1)
+    first, second = OrderKey("a", column=0), OrderKey("b", column=1)
     assert order_violation(table, [first]) is None
     found = order_violation(table, [first, second])
     assert found is not None
@@ -128,7 +128,7 @@ def test_later_keys_decide_only_within_ties() -> None:
 
 
 def test_views_and_dictionaries_are_ordered_by_value() -> None:
-    key = [SortKey("v", column=0)]
+    key = [OrderKey("v", column=0)]
     view = pa.table({"v": pa.array(["b", "a"], pa.string_view())})
     coded = pa.table({"v": pa.DictionaryArray.from_arrays([0, 1], ["b", "a"])})
     assert order_violation(view, key) is not None

@@ -48,22 +48,22 @@ class SparkTables:
         self._frames: dict[TableId, tuple[DataFrame, AdoptedTable]] = {}
 
     def adopt(self, source: object) -> AdoptedTable:
-        frame = self._find_table(source) if isinstance(source, str) else source
-        if not isinstance(frame, DataFrame):
+        dataframe = self._find_table(source) if isinstance(source, str) else source
+        if not isinstance(dataframe, DataFrame):
             kind = f"{type(source).__module__}.{type(source).__qualname__}"
             raise UserError(
                 f"cannot register a {kind} as a Spark table", hint="pass a Spark DataFrame or a table's name"
             )
-        if frame.sparkSession.sparkContext is not self._session.sparkContext:
+        if dataframe.sparkSession.sparkContext is not self._session.sparkContext:
             raise UserError("the DataFrame belongs to another Spark application")
-        if frame.isStreaming:
+        if dataframe.isStreaming:
             raise UserError(
                 "a streaming DataFrame cannot be registered, because it never ends", hint="register a batch DataFrame"
             )
         parts = max(_FEWEST_PARTS, 4 * self._session.sparkContext.defaultParallelism)
-        table = AdoptedTable(next(self._numbers), self._schema_of(frame), _size_guess(frame), parts)
+        table = AdoptedTable(next(self._numbers), self._schema_of(dataframe), _size_guess(dataframe), parts)
         with self._lock:
-            self._frames[table.id] = (frame, table)
+            self._frames[table.id] = (dataframe, table)
         return table
 
     def release(self, table: TableId) -> None:
@@ -103,25 +103,25 @@ class SparkTables:
         Columns that the query does not use are NULL, so Spark does not even read them. With adaptive execution Spark
         runs the DataFrame's own stages now, under the caller's job tag.
         """
-        frame, table = self._frames[read.table]
-        if self._schema_of(frame) != table.schema:
+        dataframe, table = self._frames[read.table]
+        if self._schema_of(dataframe) != table.schema:
             raise UserError(
                 "a setting of the Spark session changed the Arrow types of a registered DataFrame",
                 hint=f"set {_TIME_ZONE} and {_LARGE_TYPES} back, or register the DataFrame again",
             )
-        placed = _narrow(_number_columns(frame), read)
+        placed = _narrow(_number_columns(dataframe), read)
         columns = [
             _column(place, field, needed=field.name in read.columns)
-            for place, field in zip(placed.columns, frame.schema.fields, strict=True)
+            for place, field in zip(placed.columns, dataframe.schema.fields, strict=True)
         ]
         batches = placed.select(columns)._jdf.toArrowBatchRdd().toJavaRDD()
         return mark_rows(self._session.sparkContext, table_mark(read.table), batches)
 
-    def _schema_of(self, frame: DataFrame) -> Any:
-        conf = frame.sparkSession.conf
+    def _schema_of(self, dataframe: DataFrame) -> Any:
+        conf = dataframe.sparkSession.conf
         large = str(conf.get(_LARGE_TYPES, "false")).lower() == "true"
         try:
-            schema = frame.schema
+            schema = dataframe.schema
         except ParseException as error:
             hint = "cast the column to a type that PySpark knows; timestamps of nanoseconds to timestamp"
             raise UserError(f"PySpark cannot read the DataFrame's schema: {error}", hint=hint) from error
@@ -129,10 +129,10 @@ class SparkTables:
         return pa.schema([field.with_nullable(True) for field in found])  # columns that nobody reads come as NULL
 
 
-def _number_columns(frame: DataFrame) -> DataFrame:
+def _number_columns(dataframe: DataFrame) -> DataFrame:
     """The DataFrame with columns that are named by their number: names may differ only in case. Column metadata is
     removed: that of a CHAR column makes Spark pad the values that the column is compared with."""
-    numbered = frame.toDF(*(f"c{number}" for number in range(len(frame.columns))))
+    numbered = dataframe.toDF(*(f"c{number}" for number in range(len(dataframe.columns))))
     return numbered.select([F.col(place).alias(place, metadata={}) for place in numbered.columns])
 
 
@@ -157,10 +157,10 @@ def _piece(rows: Any, wanted: Sequence[int], parts: int) -> Piece | None:
     return Piece(rows, tuple(sorted(found))) if found else None
 
 
-def _size_guess(frame: DataFrame) -> int:
+def _size_guess(dataframe: DataFrame) -> int:
     """The size that Spark's optimizer estimates. A very wrong estimate must not lead to a huge number of tasks."""
     try:
-        size = int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+        size = int(str(dataframe._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
     except Exception:
         return _LARGEST_GUESS
     return min(size, _LARGEST_GUESS)

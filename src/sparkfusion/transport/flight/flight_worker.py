@@ -14,7 +14,7 @@ from sparkfusion.exchange.owned import remove_orphans
 from sparkfusion.transport.base import Access
 from sparkfusion.transport.flight.server import FlightWorker, Tls
 from sparkfusion.transport.schemes import connect
-from sparkfusion.worker.server.fetch import FramePeer
+from sparkfusion.worker.server.fetch import FrameReader
 from sparkfusion.worker.server.service import WorkerService
 from sparkfusion.worker.server.worker_options import WorkerOptions
 
@@ -99,9 +99,9 @@ class PeerConnections:
     def __init__(self, access: Access) -> None:
         self._access = access
         self._lock = threading.Lock()
-        self._open: dict[str, FramePeer] = {}
+        self._open: dict[str, FrameReader] = {}
 
-    def __call__(self, address: str) -> FramePeer:
+    def __call__(self, address: str) -> FrameReader:
         with self._lock:
             if address not in self._open:
                 while len(self._open) >= _MOST_PEERS:
@@ -116,7 +116,7 @@ class PeerConnections:
             self._open.clear()
 
 
-def _connect(address: str, access: Access) -> FramePeer:
+def _connect(address: str, access: Access) -> FrameReader:
     try:
         return connect(address, access)
     except UserError as error:

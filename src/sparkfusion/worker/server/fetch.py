@@ -24,7 +24,7 @@ Piece = tuple[int, pa.Buffer]
 FindHere = Callable[[str], Path | None]
 
 
-class FramePeer(Protocol):
+class FrameReader(Protocol):
     """The part of a worker that other workers use."""
 
     def read(
@@ -40,7 +40,7 @@ class FramePeer(Protocol):
     def close(self) -> None: ...
 
 
-Peers = Callable[[str], FramePeer]
+Peers = Callable[[str], FrameReader]
 
 
 class InputFetcher:
