@@ -21,7 +21,7 @@ _MOST_BYTES_AHEAD = 64 * 1024 * 1024
 
 
 class FeedError(UserError):
-    """A feed's provider failed, or gave something that is no work unit. The query fails; it is not tried again."""
+    """A feed's provider failed, or returned something that is not a work unit. The query fails; it is not retried."""
 
 
 class Answer(Enum):

@@ -17,7 +17,7 @@ from sparkfusion.plan.sources import columns_read, object_path
 from sparkfusion.plan.wire import PlanNode, children, decode, encode, file_scan_conf, kind, walk
 from sparkfusion.plan.wire import wire_pb2 as pb
 
-"""Which scan of a fed table in a query: each is fed on its own."""
+"""Which scan of a feed in a query: each gets its own units."""
 
 _PREFIX = "sparkfusion-feed/"
 _ANY_SIZE = 1 << 60

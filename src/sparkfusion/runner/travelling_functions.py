@@ -20,19 +20,17 @@ class TravellingFunctions:
     readers: Mapping[FeedId, bytes | None] = field(default_factory=dict)
 
     @classmethod
-    def pickle_all(cls, job: QueryJob, whither: str) -> TravellingFunctions:
-        recipe = _pickle(job.recipe(), "what makes the session's object stores", whither)
-        readers = {
-            each.feed: _pickle(each.reader, f"the reader of table {each.table!r}", whither) for each in job.feeds
-        }
+    def pickle_all(cls, job: QueryJob, target: str) -> TravellingFunctions:
+        recipe = _pickle(job.recipe(), "what makes the session's object stores", target)
+        readers = {each.feed: _pickle(each.reader, f"the reader of table {each.table!r}", target) for each in job.feeds}
         return cls(recipe, readers)
 
 
-def _pickle(value: object, what: str, whither: str) -> bytes | None:
+def _pickle(value: object, what: str, target: str) -> bytes | None:
     if value is None:
         return None
     try:
         data: bytes = cloudpickle.dumps(value)
     except Exception as error:
-        raise UserError(f"{what} cannot be sent to {whither}: {first_words(error)}") from error
+        raise UserError(f"{what} cannot be sent to {target}: {first_words(error)}") from error
     return data

@@ -1,4 +1,4 @@
-"""What a query wants of its fed tables, read from DataFusion's optimized plan, to be offered to their providers."""
+"""What a query needs of its feeds, read from DataFusion's optimized plan, for their providers."""
 
 from __future__ import annotations
 

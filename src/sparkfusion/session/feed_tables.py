@@ -1,4 +1,4 @@
-"""Fed tables of a session: how they are registered, so that DataFusion can plan over them, and found again in plans."""
+"""Feeds of a session: how they are registered, so that DataFusion can plan over them, and found again in plans."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Planned:
         options: the `datafusion.*` options it was planned with, for the workers.
         session_options: those of the session, for a single node.
         plan: the whole plan as DataFusion made it for distribution, encoded; None where that was not possible.
-        feeds: the scans of fed tables in it.
+        feeds: the scans of feeds in it.
         keeps: what owns the tables that it reads, and their files. They are there as long as somebody has it.
         seconds: all of planning. `cut_seconds`: our part of it.
     """

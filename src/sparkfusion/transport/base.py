@@ -21,7 +21,7 @@ from sparkfusion.worker.server.fetch import FrameReader, Piece
 from sparkfusion.worker.server.version import WorkerInfo, WorkerStatus
 from sparkfusion.worker.task import TaskOrder, TaskReport
 
-__all__ = [  # what whoever writes a transport needs
+__all__ = [  # what a transport of somebody else needs
     "Access",
     "CancelToken",
     "FrameReader",

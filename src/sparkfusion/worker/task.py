@@ -35,7 +35,7 @@ class TaskOrder:
             reports of those workers.
         outputs: how many partitions the plan's root has: a shuffle's partitions, else 1.
         options: every `datafusion.*` option of the session that planned it.
-        destination: where rows go: to the store of whoever runs the task, or to the query's consumer as they come.
+        destination: where rows go: to the store of the process that runs the task, or to the query's consumer as they come.
         writes: the task's rows are written to files of the user's instead.
         compression: of frames in the store.
         memory_limit: bytes before DataFusion spills; 0 leaves it to the machine that runs the task.
@@ -47,7 +47,7 @@ class TaskOrder:
             the coordinator's own process, where inputs and outputs are files of this machine.
         shared: exchanges that other tasks on the worker read too (broadcasts), so they are brought there once.
         patience: seconds of silence after which a worker that inputs come from counts as lost.
-        extensions: settings for whoever extends the worker.
+        extensions: settings for extensions of the worker.
     """
 
     key: TaskKey

@@ -27,7 +27,7 @@ def for_spark(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
     if batch.num_columns != len(target):
         raise InternalError(f"a batch has {batch.num_columns} columns, the answer has {len(target)}")
     if not batch.num_columns:
-        return batch  # built anew it would forget how many rows it has
+        return batch  # a new one would not know how many rows there are
     columns = [_column(array, field) for array, field in zip(batch.columns, target, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=target)
 
