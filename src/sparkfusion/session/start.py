@@ -17,7 +17,7 @@ LOGGERS = ("datafusion", "sqlparser", *(f"datafusion_{owner}" for owner in _OWNE
 
 
 def quiet_datafusion() -> None:
-    """Let DataFusion's loggers pass INFO and above. A level that the program has set is kept. Called by every session."""
+    """Let DataFusion's loggers pass INFO and above. A level that the program has set is kept."""
     for name in LOGGERS:
         logger = logging.getLogger(name)
         if logger.level == logging.NOTSET:

@@ -35,7 +35,7 @@ class TaskOrder:
             reports of those workers.
         outputs: how many partitions the plan's root has: a shuffle's partitions, else 1.
         options: every `datafusion.*` option of the session that planned it.
-        destination: where rows go: to the store of the process that runs the task, or to the query's consumer as they come.
+        destination: where rows go: to the store of the process that runs the task, or straight to the consumer.
         writes: the task's rows are written to files of the user's instead.
         compression: of frames in the store.
         memory_limit: bytes before DataFusion spills; 0 leaves it to the machine that runs the task.
