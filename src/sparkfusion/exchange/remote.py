@@ -24,7 +24,7 @@ from pyarrow import fs
 from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionError
 from sparkfusion.exchange.manifest import FrameFile
 from sparkfusion.exchange.owned import PREFIX
-from sparkfusion.exchange.urls import bare, forget_file_systems, join, naming, open_url, shown
+from sparkfusion.exchange.urls import bare, forget_file_systems, join, naming, open_url, show_url
 from sparkfusion.ids import QueryId, SourceFile
 
 OWNER = "owner"
@@ -65,7 +65,7 @@ class RemoteHome:
         _remove_leftovers_once(base_url, self)
 
     def __repr__(self) -> str:
-        return f"RemoteHome({shown(self.url)!r})"
+        return f"RemoteHome({show_url(self.url)!r})"
 
     def close(self) -> None:
         """Remove everything. Idempotent. An error of the store is only logged: the query has its answer already."""
@@ -229,7 +229,7 @@ def _remove_leftovers_once(base_url: str, home: RemoteHome) -> None:
             if found.type == fs.FileType.Directory and _HOME.fullmatch(found.base_name) and now is not None:
                 _remove_if_old(system, found.path, now - LEFTOVER_AGE)
     except (OSError, pa.ArrowException):
-        _log.debug("could not look for leftovers in %s", shown(base_url))
+        _log.debug("could not look for leftovers in %s", show_url(base_url))
 
 
 def _remove_if_old(system: fs.FileSystem, path: str, limit: datetime) -> None:

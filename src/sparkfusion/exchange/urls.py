@@ -66,12 +66,12 @@ def bare(url: str) -> str:
     return parts._replace(netloc=f"{user}{at}{host}" if ":" not in user else host, query="").geturl()
 
 
-def shown(url: str) -> str:
+def show_url(url: str) -> str:
     """The URL for messages and logs: keys, passwords and parameters that may be secret are hidden.
 
-    >>> shown("s3://bucket/x?access_key=AKIA&secret_key=hush&region=eu-west-1")
+    >>> show_url("s3://bucket/x?access_key=AKIA&secret_key=hush&region=eu-west-1")
     's3://bucket/x?region=eu-west-1&***'
-    >>> shown("s3://AKIA:hush@bucket/x")
+    >>> show_url("s3://AKIA:hush@bucket/x")
     's3://***@bucket/x'
     """
     parts = _split(url)
@@ -139,7 +139,7 @@ def file_size(path: str) -> int:
         filesystem, root = open_url(store)
         found = filesystem.get_file_info(f"{root.rstrip('/')}/{name}")
         if found.type != fs.FileType.File:
-            raise FileNotFoundError(f"there is no file {shown(path)}")
+            raise FileNotFoundError(f"there is no file {show_url(path)}")
         return int(found.size)
 
 
@@ -165,7 +165,7 @@ def naming(url: str, doing: str) -> Iterator[None]:
 
 def _error_about(error: Exception, url: str, doing: str) -> SparkfusionError:
     words = _without_secrets(first_words(error), url)
-    message = f"cannot {doing} {shown(url)}: {words}"
+    message = f"cannot {doing} {show_url(url)}: {words}"
     if "libjvm" in words or "libhdfs" in words:
         return UserError(message, hint="hdfs:// needs Hadoop's libraries: JAVA_HOME, HADOOP_HOME and CLASSPATH")
     if isinstance(error, ValueError) and not isinstance(error, OSError):
@@ -179,14 +179,14 @@ def _error_about(error: Exception, url: str, doing: str) -> SparkfusionError:
 
 
 def _without_secrets(text: str, url: str) -> str:
-    text = text.replace(url, shown(url))
+    text = text.replace(url, show_url(url))
     for secret in sorted(_secrets(url), key=len, reverse=True):
         text = text.replace(secret, _HIDDEN)
     return text
 
 
 def _secrets(url: str) -> set[str]:
-    """Everything that `shown` hides, as it is written and decoded."""
+    """Everything that `show_url` hides, as it is written and decoded."""
     parts = _split(url)
     pairs = [piece.partition("=") for piece in parts.query.split("&")]
     found = {text for name, _, value in pairs if name not in _SHOWN_PARAMETERS for text in (value, unquote(value))}

@@ -17,7 +17,7 @@ from datafusion import SessionConfig, SessionContext
 
 from sparkfusion.errors import UserError, clean_message
 from sparkfusion.feed.ready.formats import ending_of, format_of
-from sparkfusion.feed.ready.hive import NULL_VALUE, inferred_type, partition_of
+from sparkfusion.feed.ready.hive import NULL_VALUE, infer_type, partition_of
 from sparkfusion.feed.ready.patterns import is_hidden, split_glob
 from sparkfusion.plan.wire import decode, file_scan_conf, walk
 
@@ -93,7 +93,7 @@ def survey(
     columns = []
     for name, found in values.items():
         plain = unquote(name)
-        columns.append(PartitionColumn(name, plain, types.get(plain, inferred_type(found))))
+        columns.append(PartitionColumn(name, plain, types.get(plain, infer_type(found))))
     return Layout(
         extension,
         compression,

@@ -11,7 +11,7 @@ from datafusion import SessionContext
 
 from sparkfusion import config
 from sparkfusion.errors import UnknownSettingError, UserError, clean_message
-from sparkfusion.exchange.urls import shown
+from sparkfusion.exchange.urls import show_url
 from sparkfusion.session.upstream import guards_of, in_setting_order
 from sparkfusion.worker.task_context import RUNTIME_PREFIX
 
@@ -37,7 +37,7 @@ class SessionSettings(MutableMapping[str, str]):
 
     def __getitem__(self, name: str) -> str:
         if name.startswith(config.PREFIX):
-            return shown(show_value(self.ours[name]))
+            return show_url(show_value(self.ours[name]))
         options = self.datafusion_options()
         if name not in options:
             raise UnknownSettingError(f"unknown setting {name!r}", hint="SHOW ALL lists every setting")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from sparkfusion.errors import SparkfusionError, UserError, first_words
-from sparkfusion.feed.ready.stores import open_path
+from sparkfusion.feed.ready.file_access import open_path
 from sparkfusion.feed.units import FileUnit, WorkUnit
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.unit_files import Chunk, FeedInput, file_chunks, partition_values, unless_cancelled

@@ -21,7 +21,7 @@ from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionEr
 from sparkfusion.exchange import remote
 from sparkfusion.exchange.manifest import FrameFile
 from sparkfusion.exchange.remote import LEFTOVER_AGE, RemoteHome, download, exists, read_bytes, upload, write_bytes
-from sparkfusion.exchange.urls import bare, is_url, join, open_url, plain_path, shown
+from sparkfusion.exchange.urls import bare, is_url, join, open_url, plain_path, show_url
 from sparkfusion.ids import SourceFile
 from tests.suites.fake_s3 import KEY, SECRET, FakeS3, fake_s3
 
@@ -385,7 +385,7 @@ def test_hdfs_without_hadoop(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_how_urls_are_shown(url: str, expected: str) -> None:
-    assert shown(url) == expected
+    assert show_url(url) == expected
     assert "pass" not in bare(url)
 
 

@@ -1,4 +1,4 @@
-"""Simple conditions of a query, for planners that know the least and greatest value of a file."""
+"""Simple conditions of a query, to skip files by the least and greatest value in them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Comparison = tuple[str, str, Any]
 def comparisons(
     filters: Iterable[ScanFilter], columns: Iterable[str], kinds: Collection[type] = (int, datetime.date)
 ) -> Iterator[Comparison]:
-    """Those that compare one of the columns with an integer or a date, or a value of other kinds.
+    """The conditions that compare one of the columns with an integer or a date, or with a value of the given kinds.
 
-    Floats are never safe: NaN has no place in bounds, but is greater than all for DataFusion. Strings and timestamps
-    are only where writers must not cut their bounds short.
+    Floats are never safe: bounds do not include NaN, which DataFusion sorts above all numbers. Strings and timestamps
+    are safe only if writers must not truncate their bounds.
     """
     known = set(columns)
     for each in filters:

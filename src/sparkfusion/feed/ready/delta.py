@@ -16,7 +16,7 @@ from sparkfusion.feed.provider import FeedContext, Reader, WorkUnitFeedProvider
 from sparkfusion.feed.ready.bounds import comparisons, may_hold
 from sparkfusion.feed.ready.hive import Column
 from sparkfusion.feed.ready.plain_schema import plain_schema
-from sparkfusion.feed.ready.secrets import shown_url, without_secrets
+from sparkfusion.feed.ready.secrets import hide_secrets, without_secrets
 from sparkfusion.feed.units import FileUnit
 
 if TYPE_CHECKING:
@@ -50,12 +50,12 @@ class DeltaFiles(WorkUnitFeedProvider):
     ) -> None:
         delta = import_extra("deltalake", "delta", "this feed")
         if isinstance(table, str | os.PathLike):
-            opened = _opened(delta, os.fspath(table), version, storage_options)
+            opened = _open_table(delta, os.fspath(table), version, storage_options)
         elif version is None:
             opened = table
         else:
             raise UserError("give the version to the DeltaTable itself: deltalake.DeltaTable(…, version=…)")
-        self._name = shown_url(opened.table_uri)
+        self._name = hide_secrets(opened.table_uri)
         _refuse_unreadable(opened, self._name)
         self._schema = plain_schema(pa.schema(opened.schema().to_arrow()))
         self.partition_columns: list[Column] = [
@@ -88,18 +88,18 @@ class DeltaFiles(WorkUnitFeedProvider):
                 context.count("pruned")
 
     def _path(self, path: str) -> str:
-        """Paths in the log are encoded like URLs, and relative, but for those of other tables (clones)."""
+        """Paths in the log are encoded like URLs. They are relative, except those of other tables (clones)."""
         return _root(path) if _URL.match(path) else f"{self._root.rstrip('/')}/{unquote(path)}"
 
 
-def _opened(delta: Any, uri: str, version: int | None, options: Mapping[str, str] | None) -> Any:
+def _open_table(delta: Any, uri: str, version: int | None, options: Mapping[str, str] | None) -> Any:
     try:
         return delta.DeltaTable(uri, version=version, storage_options=dict(options) if options else None)
     except Exception as error:
         words = without_secrets(first_words(error), uri)
         for secret in (options or {}).values():
             words = words.replace(secret, "***") if len(secret) > 3 else words
-        raise UserError(f"cannot open the Delta table {shown_url(uri)}: {words}") from None
+        raise UserError(f"cannot open the Delta table {hide_secrets(uri)}: {words}") from None
 
 
 def _refuse_unreadable(table: Any, name: str) -> None:
@@ -120,7 +120,7 @@ def _refuse_unreadable(table: Any, name: str) -> None:
 
 
 def _has_deletion_vectors(table: Any) -> bool:
-    """Also if that cannot be found out."""
+    """Whether the table has deletion vectors. True if that cannot be found out."""
     try:
         return any(batch.num_rows > 0 for batch in table.deletion_vectors())
     except Exception:
@@ -128,5 +128,5 @@ def _has_deletion_vectors(table: Any) -> bool:
 
 
 def _root(uri: str) -> str:
-    """Where the files are, as units say it."""
+    """The directory of the files, as units name it."""
     return unquote(uri.removeprefix("file://")) if uri.startswith("file://") else unquote(uri)

@@ -1,4 +1,4 @@
-"""Orders of a whole listing."""
+"""Sort orders of a whole listing."""
 
 from __future__ import annotations
 

@@ -13,17 +13,17 @@ from pyarrow import fs
 
 from sparkfusion.errors import UserError
 from sparkfusion.feed.provider import FeedContext, Reader, WorkUnitFeedProvider
+from sparkfusion.feed.ready.file_access import FileAccess, LocalFileAccess, locate
 from sparkfusion.feed.ready.file_order import Order, sort_key
 from sparkfusion.feed.ready.formats import format_of, refuse_compressed
-from sparkfusion.feed.ready.hive import Column, Values, check_type, check_values, inferred_type, known_values
+from sparkfusion.feed.ready.hive import Column, Values, check_type, check_values, infer_type, known_values
 from sparkfusion.feed.ready.patterns import Pattern, split_glob
 from sparkfusion.feed.ready.peek import file_schema
-from sparkfusion.feed.ready.stores import LocalStore, Store, locate
 from sparkfusion.feed.ready.walk import DirectoryOrder, ListedFile, Walk
 from sparkfusion.feed.units import FileUnit
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
-Survey = tuple[Store, ListedFile, dict[str, list[str | None]]]
+Survey = tuple[FileAccess, ListedFile, dict[str, list[str | None]]]
 
 
 class Files(WorkUnitFeedProvider):
@@ -65,8 +65,8 @@ class Files(WorkUnitFeedProvider):
         if directory_order not in (None, "ascending", "descending"):
             raise UserError(f"unknown directory order {directory_order!r}", hint="ascending or descending")
         several = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-        self._places = [_place(path, filesystem) for path in several]
-        if not self._places:
+        self._bases = [_base_of(path, filesystem) for path in several]
+        if not self._bases:
             raise UserError("no paths are given")
         self._recursive = recursive
         self._key = sort_key(order)
@@ -80,7 +80,7 @@ class Files(WorkUnitFeedProvider):
         """The format that was given, else that of the first file."""
         if self._given_format is not None:
             return self._given_format
-        for _, _, parts in self._places:
+        for _, _, parts in self._bases:
             if parts and (found := format_of(parts[-1])) is not None:
                 return found
         found = format_of(self._first[1].path)
@@ -99,14 +99,14 @@ class Files(WorkUnitFeedProvider):
             return []
         known = {} if self._given_schema is None else {field.name: field.type for field in self._given_schema}
         _, file, seen = self._first
-        return [(name, known.get(name, inferred_type(seen[name]))) for name in file.partition_values]
+        return [(name, known.get(name, infer_type(seen[name]))) for name in file.partition_values]
 
     def schema(self) -> pa.Schema:
         """The schema that was given, else that of the first file, without partition columns."""
         if self._given_schema is not None:
             return self._given_schema
-        store, file, _ = self._first
-        return file_schema(store, file.path, self.format)
+        access, file, _ = self._first
+        return file_schema(access, file.path, self.format)
 
     def feed(self, partition: int | None, context: FeedContext) -> Iterator[FileUnit]:
         checked: set[tuple[str, str | None]] = set()
@@ -132,17 +132,17 @@ class Files(WorkUnitFeedProvider):
 
     def open(self, path: str) -> Any:
         """Open the file of a unit, for `RowGroups`."""
-        return self._store_of(path).open(path)
+        return self._access_to(path).open(path)
 
-    def _store_of(self, path: str) -> Store:
-        return next(store for store, base, _ in self._places if f"{path}/".startswith(f"{base.rstrip('/')}/"))
+    def _access_to(self, path: str) -> FileAccess:
+        return next(access for access, base, _ in self._bases if f"{path}/".startswith(f"{base.rstrip('/')}/"))
 
     def _files(
         self, keeps: Callable[[Sequence[Values]], list[bool]], context: FeedContext | None = None
     ) -> Iterator[ListedFile]:
-        for store, base, parts in self._places:
+        for access, base, parts in self._bases:
             walk = Walk(
-                store,
+                access,
                 Pattern(parts, self._recursive),
                 keeps if self._hive else _all,
                 stopped=lambda: context is not None and context.stopped,
@@ -179,23 +179,23 @@ class Files(WorkUnitFeedProvider):
             return _all(siblings)
 
         for file in self._files(note):
-            return self._store_of(file.path), file, seen
+            return self._access_to(file.path), file, seen
         return None
 
     @property
     def _first(self) -> Survey:
         found = self._survey
         if found is None:
-            shown = ", ".join("/".join((base, *parts)) for _, base, parts in self._places)
+            shown = ", ".join("/".join((base, *parts)) for _, base, parts in self._bases)
             raise UserError(f"there are no files in {shown}", hint="pass schema=… and format=…")
         return found
 
 
-def _place(path: str | os.PathLike[str], filesystem: fs.FileSystem | None) -> tuple[Store, str, tuple[str, ...]]:
-    store, found = locate(path, filesystem)
-    if isinstance(store, LocalStore) and Path(found).exists():  # a name may hold a bracket
-        return store, found, ()
-    return store, *split_glob(found)
+def _base_of(path: str | os.PathLike[str], filesystem: fs.FileSystem | None) -> tuple[FileAccess, str, tuple[str, ...]]:
+    access, found = locate(path, filesystem)
+    if isinstance(access, LocalFileAccess) and Path(found).exists():  # a name may hold a bracket
+        return access, found, ()
+    return access, *split_glob(found)
 
 
 def _all(siblings: Sequence[Values]) -> list[bool]:

@@ -1,4 +1,4 @@
-"""Formats by the end of a file's name."""
+"""File formats by the extension of a file's name."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _COMPRESSIONS = (".gz", ".gzip", ".bz2", ".xz", ".zst", ".zstd", ".lz4", ".sz", 
 
 
 def format_of(name: str) -> str | None:
-    """The format that a name ends with; also if it is compressed.
+    """The format that a name's extension means, also if the file is compressed.
 
     >>> format_of("a.parquet"), format_of("a.csv.gz"), format_of("README")
     ('parquet', 'csv', None)
     """
-    plain = _uncompressed(name.lower())
+    plain = _without_compression(name.lower())
     return next((format for format, endings in _ENDINGS.items() if plain.endswith(endings)), None)
 
 
 def ending_of(name: str) -> tuple[str, str | None]:
-    """What a name ends with, its compression included, and how DataFusion calls that compression.
+    """The extension of a name, including its compression, and DataFusion's name for that compression.
 
     >>> ending_of("a.jsonl"), ending_of("b.csv.gz"), ending_of("README")
     (('.jsonl', None), ('.csv.gz', 'gzip'), ('', None))
@@ -43,12 +43,12 @@ def ending_of(name: str) -> tuple[str, str | None]:
 
 def refuse_compressed(path: str) -> None:
     """A feed of files cannot be compressed: encoded plans do not say how files are compressed."""
-    if _uncompressed(path.lower()) != path.lower():
+    if _without_compression(path.lower()) != path.lower():
         raise UserError(
             f"{path!r} is compressed as a whole, which a feed of files cannot scan",
             hint="unpack it, use Parquet, or read it with Items(paths, reader=…)",
         )
 
 
-def _uncompressed(name: str) -> str:
+def _without_compression(name: str) -> str:
     return next((name[: -len(each)] for each in _COMPRESSIONS if name.endswith(each)), name)

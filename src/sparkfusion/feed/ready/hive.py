@@ -30,7 +30,7 @@ def partition_of(directory: str) -> tuple[str, str | None] | None:
     return unquote(name), None if value == NULL_VALUE else unquote(value)
 
 
-def inferred_type(values: Sequence[str | None]) -> pa.DataType:
+def infer_type(values: Sequence[str | None]) -> pa.DataType:
     """int64 if all values are integers, else string."""
     known = [value for value in values if value is not None]
     return pa.int64() if known and all(_INTEGER.fullmatch(value) for value in known) else pa.string()

@@ -26,7 +26,7 @@ import urllib3
 from urllib3.exceptions import HTTPError, MaxRetryError
 
 from sparkfusion.errors import QueryCancelledError, SparkfusionError, UnavailableError, UserError
-from sparkfusion.feed.ready.secrets import shown_url, without_secrets
+from sparkfusion.feed.ready.secrets import hide_secrets, without_secrets
 
 Wait = Callable[[float], bool]
 """Sleeps so many seconds; True if nobody needs the answer any more."""
@@ -43,7 +43,7 @@ _log = logging.getLogger("sparkfusion")
 
 @dataclass(frozen=True)
 class Page:
-    """A page as it came. `links` are the values of its headers `Link`."""
+    """A page as it was received. `links` are the values of its `Link` headers."""
 
     body: bytes
     links: tuple[str, ...] = ()
@@ -74,18 +74,18 @@ class HttpClient:
                 answer = self._ask(url, headers)
             except ValueError:  # some quote the URL or the header
                 raise UserError(
-                    f"cannot fetch {shown_url(url)}: the URL, one that it redirects to, or a header is not valid"
+                    f"cannot fetch {hide_secrets(url)}: the URL, one that it redirects to, or a header is not valid"
                 ) from None
             except HTTPError as error:
                 reason = _reason(error)
-                pause, last = _pause(attempt), _lost(reason, url)
+                pause, last = _pause(attempt), _connection_error(reason, url)
                 if _is_nobody_there(reason):
                     tries = min(tries, _QUICK_TRIES)
                     pause = math.ldexp(_QUICK_PAUSE, attempt - 1)
             else:
                 if 200 <= answer.status < 300:
                     return Page(answer.data, tuple(answer.headers.getlist("Link")))
-                pause, last = self._pause_after(answer, url, attempt), _refused(answer, url)
+                pause, last = self._pause_after(answer, url, attempt), _status_error(answer, url)
             if attempt >= tries:
                 raise last
             _log.warning("%s; asking again in %.1f s (%d of %d)", last.message, pause, attempt, tries - 1)
@@ -96,7 +96,7 @@ class HttpClient:
     def _ask(self, url: str, headers: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
         """One request. Redirects are followed; headers may hold keys, so another host does not get them."""
         if urlsplit(url).scheme not in ("http", "https"):
-            raise UserError(f"{shown_url(url)} is not an http URL")
+            raise UserError(f"{hide_secrets(url)} is not an http URL")
         own = {**self.headers, **headers}
         rules = urllib3.Retry(
             total=None,
@@ -113,18 +113,18 @@ class HttpClient:
 
     def _pause_after(self, answer: urllib3.BaseHTTPResponse, url: str, attempt: int) -> float:
         if answer.status not in _BUSY and answer.status < 500:
-            raise _refused(answer, url)
+            raise _status_error(answer, url)
         asked = _retry_after(answer.headers.get("Retry-After"))
         if asked is not None and asked > self.longest_wait:
             raise UnavailableError(
-                f"{shown_url(url)} answered {answer.status} and asks to wait {asked:.0f} seconds",
+                f"{hide_secrets(url)} answered {answer.status} and asks to wait {asked:.0f} seconds",
                 hint=f"run the query later, or give HttpPages a longest_wait of more than {self.longest_wait:.0f}",
             )
         return asked if asked is not None else _pause(attempt)
 
 
 def sleep(seconds: float) -> bool:
-    """Wait on a worker, in short turns, so that an interrupt gets through."""
+    """Wait on a worker, in short turns, so that an interrupt is noticed."""
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         time.sleep(min(left, _TURN_SECONDS))
@@ -132,7 +132,7 @@ def sleep(seconds: float) -> bool:
 
 
 def origin(url: str) -> tuple[str, str]:
-    """Whom a URL speaks to.
+    """The scheme, host and port of a URL.
 
     >>> origin("https://u:p@api.example:443/x?y=1") == origin("https://API.example/")
     True
@@ -188,12 +188,12 @@ def _retry_after(text: str | None) -> float | None:
         return None
 
 
-def _refused(answer: urllib3.BaseHTTPResponse, url: str) -> SparkfusionError:
+def _status_error(answer: urllib3.BaseHTTPResponse, url: str) -> SparkfusionError:
     kind = UnavailableError if answer.status in _BUSY or answer.status >= 500 else UserError
-    return kind(f"{shown_url(url)} answered {answer.status} {without_secrets(answer.reason or '', url)}".rstrip())
+    return kind(f"{hide_secrets(url)} answered {answer.status} {without_secrets(answer.reason or '', url)}".rstrip())
 
 
-def _lost(error: BaseException, url: str) -> SparkfusionError:
+def _connection_error(error: BaseException, url: str) -> SparkfusionError:
     words = without_secrets(str(error) or type(error).__name__, url)
     hint = "check the address, and that the server runs" if _is_nobody_there(error) else None
-    return UnavailableError(f"cannot reach {shown_url(url)}: {words}", hint=hint)
+    return UnavailableError(f"cannot reach {hide_secrets(url)}: {words}", hint=hint)

@@ -15,7 +15,7 @@ from sparkfusion.feed.provider import FeedContext, ReaderContext, WorkUnitFeedPr
 from sparkfusion.feed.ready.http_client import HttpClient, Page, origin, sleep
 from sparkfusion.feed.ready.json_rows import batch_of, parse, rows_of
 from sparkfusion.feed.ready.paging import Cursor, Linked, LinkHeader, Next, Numbered, following
-from sparkfusion.feed.ready.secrets import shown_url
+from sparkfusion.feed.ready.secrets import hide_secrets
 from sparkfusion.feed.units import WorkUnit
 
 
@@ -32,7 +32,7 @@ class PageReader:
     client: HttpClient
 
     def __call__(self, unit: WorkUnit, context: ReaderContext) -> pa.RecordBatch:
-        shown, body = shown_url(self.url), unit.payload
+        shown, body = hide_secrets(self.url), unit.payload
         if not isinstance(body, bytes):
             url = with_parameter(self.url, self.parameter, str(body))
             body = self.client.fetch(url, context.headers, sleep).body
@@ -81,10 +81,10 @@ class HttpPages(WorkUnitFeedProvider):
         for name, value in (params or {}).items():
             self._url = with_parameter(self._url, name, str(value))
         if urlsplit(self._url).scheme not in ("http", "https") or not urlsplit(self._url).hostname:
-            raise UserError(f"{shown_url(self._url)!r} is not an http URL")
+            raise UserError(f"{hide_secrets(self._url)!r} is not an http URL")
         if urlsplit(self._url).username is not None:
             raise UserError(
-                f"{shown_url(self._url)!r} contains a user name: put it into headers={{'Authorization': …}}"
+                f"{hide_secrets(self._url)!r} contains a user name: put it into headers={{'Authorization': …}}"
             )
         if retries < 0 or timeout <= 0:
             raise UserError(f"retries={retries!r} must be a number from 0, timeout={timeout!r} more than 0")
@@ -95,14 +95,14 @@ class HttpPages(WorkUnitFeedProvider):
     def feed(self, partition: int | None, context: FeedContext) -> Iterator[WorkUnit]:
         try:
             if isinstance(self._next, Numbered):
-                yield from self._numbered(self._next, context)
+                yield from self._find_numbered(self._next, context)
             else:
-                yield from self._linked(self._next, context)
+                yield from self._find_linked(self._next, context)
         except QueryCancelledError:
             return
 
-    def _numbered(self, next: Numbered, context: FeedContext) -> Iterator[WorkUnit]:
-        begin, shown = 0, shown_url(self._url)
+    def _find_numbered(self, next: Numbered, context: FeedContext) -> Iterator[WorkUnit]:
+        begin, shown = 0, hide_secrets(self._url)
         if next.is_told_by_first_page:
             page = self._fetch(self._page_url(next, 0), context)
             begin, pages = 1, next.count(parse(page.body, shown))
@@ -118,25 +118,25 @@ class HttpPages(WorkUnitFeedProvider):
                 return
             yield WorkUnit(page.body)
 
-    def _linked(self, next: Linked, context: FeedContext) -> Iterator[WorkUnit]:
+    def _find_linked(self, next: Linked, context: FeedContext) -> Iterator[WorkUnit]:
         url, seen = self._url, set[str]()
         while not context.stopped:
             if url in seen:
-                raise UserError(f"the pages of {shown_url(self._url)} lead in a circle back to {shown_url(url)}")
+                raise UserError(f"the pages of {hide_secrets(self._url)} lead in a circle back to {hide_secrets(url)}")
             seen.add(url)
             page = self._fetch(url, context)
             yield WorkUnit(page.body)
-            found = following(next, parse(page.body, shown_url(url)), page.links)
+            found = following(next, parse(page.body, hide_secrets(url)), page.links)
             if found is None:
                 return
-            url = self._followed(next, url, found)
+            url = self._next_url(next, url, found)
 
-    def _followed(self, next: Linked, url: str, found: str) -> str:
+    def _next_url(self, next: Linked, url: str, found: str) -> str:
         if isinstance(next, Cursor):
             return with_parameter(self._url, next.parameter, found)
         made = urljoin(url, found)
         if origin(made) != origin(self._url):
-            raise UserError(f"the pages of {shown_url(self._url)} lead to another host: {origin(made)[1]}")
+            raise UserError(f"the pages of {hide_secrets(self._url)} lead to another host: {origin(made)[1]}")
         return made
 
     def _page_url(self, next: Numbered, index: int) -> str:

@@ -42,7 +42,7 @@ class IcebergFiles(WorkUnitFeedProvider):
 
     def __init__(self, table: Table | tuple[Catalog | str, str], *, snapshot_id: int | None = None) -> None:
         import_extra("pyiceberg.table", "iceberg", "this feed")
-        self._table = table if not isinstance(table, tuple) else _loaded(*table)
+        self._table = table if not isinstance(table, tuple) else _load_table(*table)
         self._name = ".".join(self._table.name())
         found = self._table.snapshot_by_id(snapshot_id) if snapshot_id is not None else self._table.current_snapshot()
         if snapshot_id is not None and found is None:
@@ -103,7 +103,7 @@ class IcebergFiles(WorkUnitFeedProvider):
         return UserError(f"Iceberg table {self._name} cannot be read as plain files: {reason}")
 
 
-def _loaded(catalog: Catalog | str, name: str) -> Table:
+def _load_table(catalog: Catalog | str, name: str) -> Table:
     from pyiceberg.catalog import load_catalog
 
     try:
@@ -113,5 +113,5 @@ def _loaded(catalog: Catalog | str, name: str) -> Table:
 
 
 def _unit_path(path: str) -> str:
-    """Iceberg's paths are not encoded like URLs, whatever they look like."""
+    """The path for a unit. Iceberg's paths are not encoded like URLs, even if they look like it."""
     return path.removeprefix("file://") if path.startswith("file://") else _S3.sub("s3://", path)

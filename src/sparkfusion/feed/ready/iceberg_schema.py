@@ -1,4 +1,4 @@
-"""Whether reading an Iceberg table's files by the names of columns, not by their ids, gives the right columns."""
+"""Check that an Iceberg table's files can be read by column names instead of column ids."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check_readable_by_name(table: Table, schema: Schema, name: str) -> None:
 
 
 def _check_imported(table: Table, name: str, columns: set[str]) -> None:
-    """Files of others have no ids of columns, and may lack those that their directories tell."""
+    """Raise for imported files: they have no column ids, and may lack columns whose values are in directory names."""
     from pyiceberg.transforms import IdentityTransform
 
     if any(isinstance(field.transform, IdentityTransform) for spec in table.specs().values() for field in spec.fields):

@@ -20,7 +20,7 @@ def parse(body: bytes, shown: str) -> Any:
 
 
 def at_path(value: Any, path: str) -> Any:
-    """What is at a path of keys; None where one is missing.
+    """The value at a path of keys; None if a key is missing.
 
     >>> at_path({"paging": {"next": "x"}}, "paging.next"), at_path({"paging": None}, "paging.next")
     ('x', None)
@@ -48,7 +48,7 @@ def rows_of(document: Any, path: str | None, shown: str) -> list[dict[str, Any]]
 
 
 def batch_of(rows: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
-    """The rows under a schema: what they lack is NULL, what they have besides is left out."""
+    """The rows under a schema: missing keys are NULL, other keys are left out."""
     columns = [_column([row.get(field.name) for row in rows], field.type, field.name) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 

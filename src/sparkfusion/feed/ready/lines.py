@@ -1,4 +1,4 @@
-"""Lines of CSV and JSON files as rows of a table, without those that cannot be read."""
+"""Read lines of CSV and JSON files as rows of a table, and skip those that cannot be read."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from sparkfusion.errors import UserError
 from sparkfusion.feed.provider import ReaderContext
+from sparkfusion.feed.ready.file_access import open_path
 from sparkfusion.feed.ready.formats import refuse_compressed
 from sparkfusion.feed.ready.sieve import LineFormat, Stopped, open_sieve
-from sparkfusion.feed.ready.stores import open_path
 from sparkfusion.feed.units import FileUnit, WorkUnit
 from sparkfusion.wording import shorten
 
@@ -26,7 +26,7 @@ Line = tuple[int, bytes]
 
 @dataclass(frozen=True)
 class LineReader:
-    """A reader of whole files. It tells its context of every line that it leaves out.
+    """A reader of whole files. It reports every line that it skips to its context.
 
     Attributes:
         schema: of the files. Partition columns, whose values come with the units, are not in it.

@@ -96,7 +96,7 @@ Next = Numbered | Linked
 def following(next: Linked, document: Any, links: Sequence[str]) -> str | None:
     """The next page's URL, or cursor; None after the last page. `links` are the page's headers of that name."""
     if isinstance(next, LinkHeader):
-        return linked(links)
+        return next_link(links)
     found = at_path(document, next.path)
     if found is None or found in ("", False):
         return None
@@ -105,10 +105,10 @@ def following(next: Linked, document: Any, links: Sequence[str]) -> str | None:
     return str(found)
 
 
-def linked(headers: Sequence[str]) -> str | None:
+def next_link(headers: Sequence[str]) -> str | None:
     """The URL with rel="next".
 
-    >>> linked(['<https://a.example/?p=1,2>; rel="prev", </x?p=3>; title="a, b"; rel="next last"'])
+    >>> next_link(['<https://a.example/?p=1,2>; rel="prev", </x?p=3>; title="a, b"; rel="next last"'])
     '/x?p=3'
     """
     for url, parameters in _LINK.findall(", ".join(headers)):

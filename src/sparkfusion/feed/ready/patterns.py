@@ -1,4 +1,4 @@
-"""Globs: which files and directories below a fixed directory they mean."""
+"""Globs: which files and directories below a fixed directory they match."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ State = frozenset[int]
 
 @dataclass(frozen=True)
 class Pattern:
-    """The parts of a glob below its fixed directory. None at all: everything below.
+    """The parts of a glob below its fixed directory. Without parts it matches everything below.
 
     Args:
-        recursive: whether directories that are meant are meant with the directories in them.
+        recursive: whether a matched directory includes the directories in it.
     """
 
     parts: tuple[str, ...]
     recursive: bool = True
 
     def start(self) -> State:
-        return self._closed({0})
+        return self._close({0})
 
     def is_inside(self, state: State) -> bool:
-        """Whether a directory in this state is meant as a whole."""
+        """Whether a directory in this state matches as a whole."""
         return len(self.parts) in state
 
     def enter(self, state: State, directory: str) -> State:
-        """The state in a directory of that name; empty if nothing below it is meant."""
+        """The state in a directory of that name; empty if nothing below it can match."""
         end, found = len(self.parts), set[int]()
         for at in state:
             if at == end:
@@ -40,15 +40,15 @@ class Pattern:
                 found |= {at} if not is_hidden(directory) else set()
             elif _matches(self.parts[at], directory):
                 found.add(at + 1)
-        return self._closed(found)
+        return self._close(found)
 
     def names(self, state: State, file: str) -> bool:
-        """Whether the glob itself, not a directory that it means, matches a file of that name."""
+        """Whether the glob itself, and not a directory that it matches, matches a file of that name."""
         last = len(self.parts) - 1
         return last in state and self.parts[last] != _ANY_DEPTH and _matches(self.parts[last], file)
 
-    def _closed(self, state: set[int]) -> State:
-        """`**` stands for no directory as well."""
+    def _close(self, state: set[int]) -> State:
+        """Add the states that follow because `**` also matches no directory."""
         for at, part in enumerate(self.parts):
             if at in state and part == _ANY_DEPTH:
                 state.add(at + 1)
@@ -69,12 +69,13 @@ def split_glob(path: str) -> tuple[str, tuple[str, ...]]:
 
 
 def is_hidden(name: str) -> bool:
-    """What writers put beside data: `_SUCCESS`, `_temporary`, `.crc` files. A partition `_x=1` is none of it."""
+    """Whether a name is of what writers put beside data: `_SUCCESS`, `_temporary`, `.crc` files. A partition `_x=1` is
+    not hidden."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
 def _matches(part: str, name: str) -> bool:
-    """Hidden names are matched by a part that begins like them."""
+    """Whether a name matches a part of a glob. Hidden names match only a part that begins with the same character."""
     if is_hidden(name) and part[0] != name[0]:
         return False
     return fnmatchcase(name, part)

@@ -1,4 +1,4 @@
-"""The columns of a file, read from its beginning or its end."""
+"""Find the schema of a file, from its beginning or its end."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import pyarrow.parquet as pq
 from datafusion import SessionContext
 
 from sparkfusion.errors import SparkfusionError, UserError, first_words
+from sparkfusion.feed.ready.file_access import FileAccess, LocalFileAccess
 from sparkfusion.feed.ready.plain_schema import plain_schema
-from sparkfusion.feed.ready.stores import LocalStore, Store
 
 _HEAD_BYTES = 4 * 1024 * 1024
 _OF_LINES = ("csv", "json")
 
 
-def file_schema(store: Store, path: str, format: str) -> pa.Schema:
-    """The schema of a file. Of CSV and JSON it is DataFusion's guess from the first lines."""
+def file_schema(access: FileAccess, path: str, format: str) -> pa.Schema:
+    """The schema of a file. For CSV and JSON it is DataFusion's guess from the first lines."""
     try:
         if format == "parquet":
-            with store.open(path) as file:
+            with access.open(path) as file:
                 return plain_schema(pq.read_schema(file))
         with tempfile.TemporaryDirectory() as directory:
-            return plain_schema(_guessed(store, path, format, Path(directory) / f"0.{format}"))
+            return plain_schema(_guess_schema(access, path, format, Path(directory) / f"0.{format}"))
     except SparkfusionError:
         raise
     except Exception as error:
@@ -34,16 +34,16 @@ def file_schema(store: Store, path: str, format: str) -> pa.Schema:
         ) from error
 
 
-def _guessed(store: Store, path: str, format: str, copy: Path) -> pa.Schema:
-    if isinstance(store, LocalStore):
+def _guess_schema(access: FileAccess, path: str, format: str, copy: Path) -> pa.Schema:
+    if isinstance(access, LocalFileAccess):
         copy.symlink_to(path)
     else:
-        copy.write_bytes(_head(store, path, whole_lines=format in _OF_LINES))
+        copy.write_bytes(_head(access, path, whole_lines=format in _OF_LINES))
     return getattr(SessionContext(), f"read_{format}")(str(copy)).schema()
 
 
-def _head(store: Store, path: str, *, whole_lines: bool) -> bytes:
-    with store.open(path) as file:
+def _head(access: FileAccess, path: str, *, whole_lines: bool) -> bytes:
+    with access.open(path) as file:
         head: bytes = file.read(_HEAD_BYTES)
         cut = head.rfind(b"\n") + 1
         return head[:cut] if whole_lines and cut and len(head) == _HEAD_BYTES else head

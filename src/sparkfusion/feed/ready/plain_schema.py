@@ -1,4 +1,4 @@
-"""Types of other libraries' schemas, as DataFusion reads them from files."""
+"""Schemas of other libraries, with the types that DataFusion reads from files."""
 
 from __future__ import annotations
 

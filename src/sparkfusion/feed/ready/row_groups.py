@@ -13,10 +13,10 @@ from pyarrow import fs
 
 from sparkfusion.errors import SparkfusionError, UserError, first_words
 from sparkfusion.feed.provider import FeedContext, Reader, WorkUnitFeedProvider
+from sparkfusion.feed.ready.file_access import open_path
 from sparkfusion.feed.ready.file_order import Order
 from sparkfusion.feed.ready.files import Files, Paths
 from sparkfusion.feed.ready.hive import Column
-from sparkfusion.feed.ready.stores import open_path
 from sparkfusion.feed.ready.walk import DirectoryOrder
 from sparkfusion.feed.units import FileUnit
 

@@ -1,4 +1,4 @@
-"""URLs for people: names of places, without the keys, passwords and parameters that may stand in them."""
+"""URLs for messages: without the keys, passwords and parameters that may be in them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 _HIDDEN = "***"
 
 
-def shown_url(url: str) -> str:
-    """The URL for messages: of its parameters only the names, of a user with a password nothing.
+def hide_secrets(url: str) -> str:
+    """The URL for messages: names of parameters without their values, and no user and password.
 
-    >>> shown_url("https://me:hush@api.example/items?token=abc&page=2")
+    >>> hide_secrets("https://me:hush@api.example/items?token=abc&page=2")
     'https://***@api.example/items?token=***&page=***'
     """
     parts = urlsplit(url, allow_fragments=False)
@@ -21,14 +21,14 @@ def shown_url(url: str) -> str:
 
 
 def without_secrets(text: str, url: str) -> str:
-    """Somebody else's words about a URL, which may quote it, or parts of it."""
+    """Another library's message about a URL, without the secrets of that URL."""
     parts = urlsplit(url, allow_fragments=False)
     user = parts.netloc.rpartition("@")[0]
     secrets = {value for _, value in parse_qsl(parts.query, keep_blank_values=True)}
     secrets |= {piece.partition("=")[2] for piece in parts.query.split("&")}
     if ":" in user:
         secrets |= {user, unquote(user), *user.split(":"), *map(unquote, user.split(":"))}
-    text = text.replace(url, shown_url(url))
+    text = text.replace(url, hide_secrets(url))
     for secret in sorted((each for each in secrets if len(each) > 3), key=len, reverse=True):
         text = text.replace(secret, _HIDDEN)
     return text

@@ -1,4 +1,4 @@
-"""Which lines of CSV and JSON DataFusion can read. DataFusion itself decides: there is no second opinion on a format.
+"""Find the lines of CSV and JSON that DataFusion cannot read. DataFusion itself decides, so both always agree.
 
 Many lines are read at once. If that fails, smaller parts are tried, down to the lines that fail alone.
 """
@@ -45,7 +45,7 @@ class LineFormat:
         return self.csv is not None and self.csv.has_header
 
     def are_rows(self, lines: Sequence[bytes]) -> bool:
-        """Whether DataFusion takes every line for a row; empty lines and comments it passes over."""
+        """Whether DataFusion reads every line as a row; it skips empty lines and comments."""
         if self.csv is None:
             return all(map(bytes.strip, lines))
         return all(lines) and not (self.csv.comment and any(map(self._is_comment, lines)))
@@ -54,7 +54,7 @@ class LineFormat:
         return self.csv is not None and bool(self.csv.comment) and line.startswith(str(self.csv.comment).encode())
 
     def read(self, context: SessionContext, path: str, schema: pa.Schema | None, *, header: bool) -> Any:
-        """DataFusion's frame of a file. Without a schema it guesses one."""
+        """A DataFrame of a file. Without a schema DataFusion guesses one."""
         if self.csv is None:
             return context.read_json(path, schema=schema, file_extension="")
         options = copy.copy(self.csv)
@@ -72,7 +72,7 @@ class Passed:
 
 @dataclass(frozen=True)
 class Stopped:
-    """A line that cannot: where it is among the lines, and why."""
+    """A line that cannot be read: its position among the lines, and why."""
 
     at: int
     why: str
@@ -88,10 +88,11 @@ class Sieve:
         self._context = SessionContext(SessionConfig().with_target_partitions(1))
 
     def sift(self, lines: Sequence[bytes], schema: pa.Schema, first: int = 0) -> Iterator[Passed | Stopped]:
-        """The lines in their order: rows of those that can be read, and each that cannot. None of them is empty.
+        """The lines in their order: rows of those that can be read, and each that cannot. None of the lines may be
+        empty.
 
-        The first line is read once more behind the last. So a quote that the last one leaves open is noticed: it takes
-        what follows for a part of its value, and there are fewer rows than lines.
+        The first line is read again after the last one. So a quote that the last line leaves open is noticed: what
+        follows becomes part of its value, and there are fewer rows than lines.
         """
         if not lines:
             return
@@ -107,7 +108,7 @@ class Sieve:
                 yield from self.sift(lines[start:end], schema, first + start)
 
     def _rows(self, lines: Sequence[bytes], schema: pa.Schema) -> pa.Table | str:
-        """A row for each line, or why not."""
+        """A row for each line, or why they cannot be read."""
         with self._file(lines) as path:
             try:
                 batches = self._format.read(self._context, path, schema, header=False).collect()
@@ -117,16 +118,16 @@ class Sieve:
         return rows if rows.num_rows == len(lines) else _NOT_ONE_ROW[self._format.name]
 
     def guess(self, lines: Sequence[bytes]) -> pa.Schema:
-        """The schema that DataFusion guesses from the lines of which it can guess one. In CSV, the first line says how
-        many fields there are."""
+        """The schema that DataFusion guesses, from the lines from which it can. In CSV the first line decides how many
+        fields there are."""
         lead = list(lines[:1]) if self._format.csv is not None else []
-        return self._guessed([*lead, *self._agreeing(lead, lines[len(lead) :])])
+        return self._guess_schema([*lead, *self._agreeing(lead, lines[len(lead) :])])
 
     def _agreeing(self, lead: list[bytes], lines: Sequence[bytes]) -> list[bytes]:
         if not lines:
             return []
         try:
-            self._guessed([*lead, *lines])
+            self._guess_schema([*lead, *lines])
         except Exception:
             if len(lines) == 1:
                 return []
@@ -134,13 +135,13 @@ class Sieve:
             return self._agreeing(lead, lines[:half]) + self._agreeing(lead, lines[half:])
         return list(lines)
 
-    def _guessed(self, lines: Sequence[bytes]) -> pa.Schema:
+    def _guess_schema(self, lines: Sequence[bytes]) -> pa.Schema:
         with self._file(lines) as path:
             return self._format.read(self._context, path, None, header=self._format.has_header).schema()
 
     @contextmanager
     def _file(self, lines: Sequence[bytes]) -> Iterator[str]:
-        """A file of the lines, with a name of its own: DataFusion remembers what it saw under a name."""
+        """A file of the lines, with a new name each time: DataFusion remembers what it saw under a name."""
         path = self._directory / str(next(self._numbers))
         path.write_bytes(b"\n".join(lines) + b"\n")
         try:

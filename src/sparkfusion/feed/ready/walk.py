@@ -1,4 +1,4 @@
-"""Walking through directories, lazily: files come while the listing goes on, and pruned directories are not listed."""
+"""Walk through directories lazily: files come while the listing goes on, and pruned directories are not listed."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from sparkfusion.errors import UserError, classify
+from sparkfusion.feed.ready.file_access import Entry, FileAccess
 from sparkfusion.feed.ready.hive import Values, partition_of
 from sparkfusion.feed.ready.patterns import Pattern, State, is_hidden
-from sparkfusion.feed.ready.stores import Entry, Store
 
 DirectoryOrder = Literal["ascending", "descending"]
 
 
 @dataclass(frozen=True)
 class ListedFile:
-    """A file as a listing finds it.
+    """A file in a listing.
 
     Attributes:
-        path: as units carry it. `modified`: seconds since 1970, 0 where the store does not say.
+        path: as in units. `modified`: seconds since 1970, 0 if it is not known.
         partition_values: of its Hive directories, as they are spelled there.
-        asked: whether a path or glob names it, instead of a directory that it is in.
+        asked: whether a path or glob names the file itself, and not a directory that it is in.
     """
 
     path: str
@@ -33,16 +33,16 @@ class ListedFile:
 
 @dataclass(frozen=True)
 class Walk:
-    """A walk through one store.
+    """A walk through the directories of one file access.
 
     Args:
-        keeps: which of some sibling directories' values may be of use; only Hive directories are asked for.
-        stopped: looked at in every directory.
-        on_directory: called for each one that is listed.
-        order: of directories among their siblings, and of the files in one of them; None takes them as they come.
+        keeps: which of some sibling directories' values may be needed; asked only for Hive directories.
+        stopped: checked in every directory.
+        on_directory: called for each directory that is listed.
+        order: of directories among their siblings, and of the files in a directory; None takes them as they come.
     """
 
-    store: Store
+    access: FileAccess
     pattern: Pattern
     keeps: Callable[[Sequence[Values]], list[bool]]
     stopped: Callable[[], bool] = lambda: False
@@ -50,9 +50,9 @@ class Walk:
     order: DirectoryOrder | None = None
 
     def files(self, base: str) -> Iterator[ListedFile]:
-        """Every file that is meant, depth first. A `base` that does not exist is a user's error."""
+        """Every file that the pattern means, depth first. A `base` that does not exist is a user's error."""
         if not self.pattern.parts:
-            found = self.store.entry(base)
+            found = self.access.entry(base)
             if found is not None and not found.is_directory:
                 yield ListedFile(base, found.size, found.modified)
                 return
@@ -64,7 +64,7 @@ class Walk:
         self.on_directory(directory)
         below: list[tuple[Entry, State, Values]] = []
         try:
-            for entry in self._listed(directory):
+            for entry in self._list(directory):
                 if self.stopped():
                     return
                 if entry.is_directory:
@@ -79,13 +79,13 @@ class Walk:
             return  # removed since the listing of the directory above
         except OSError as error:
             raise classify(error) from error
-        for entry, inner, own in self._kept(below, values):
+        for entry, inner, own in self._prune(below, values):
             if self.stopped():
                 return
             yield from self._visit(entry.path, inner, own)
 
-    def _listed(self, directory: str) -> Iterator[Entry]:
-        found = self.store.list(directory)
+    def _list(self, directory: str) -> Iterator[Entry]:
+        found = self.access.list(directory)
         if self.order is None:
             return found
         return iter(sorted(found, key=lambda entry: entry.name, reverse=self.order == "descending"))
@@ -96,7 +96,7 @@ class Walk:
             return True
         return False if self.pattern.is_inside(state) and not is_hidden(name) else None
 
-    def _kept(self, below: list[tuple[Entry, State, Values]], values: Values) -> list[tuple[Entry, State, Values]]:
+    def _prune(self, below: list[tuple[Entry, State, Values]], values: Values) -> list[tuple[Entry, State, Values]]:
         hive = [each for each in below if each[2] is not values]
         kept = dict(zip((each[0].path for each in hive), self.keeps([each[2] for each in hive]), strict=True))
         found = [each for each in below if kept.get(each[0].path, True)]
@@ -111,7 +111,7 @@ def _with_own(values: Values, directory: str) -> Values:
 
 
 def _rank(directory: str) -> tuple[str, int, str]:
-    """Numbers by their value, not by their digits."""
+    """A key that sorts numbers by their value, not by their digits."""
     name, value = partition_of(directory) or ("", directory)
     text = value or ""
     sign, digits = (-1, text[1:]) if text.startswith("-") else (1, text)

@@ -9,7 +9,7 @@ from pyspark import SparkContext
 
 from sparkfusion.config import Settings
 from sparkfusion.errors import UserError
-from sparkfusion.exchange.urls import is_url, shown
+from sparkfusion.exchange.urls import is_url, show_url
 from sparkfusion.runner.spark.master import is_local
 
 StoreKind = Literal["local", "shared", "spark"]
@@ -25,7 +25,7 @@ class StoreChoice:
     def __str__(self) -> str:
         if self.kind == "spark":
             return "frames in Spark's shuffle"
-        where = shown(self.directory) if self.directory else "memory, then on this machine's disk"
+        where = show_url(self.directory) if self.directory else "memory, then on this machine's disk"
         return f"frames in {where}" + (", shared by all executors" if self.kind == "shared" else "")
 
 
@@ -42,7 +42,7 @@ def choose_store(settings: Settings, spark: SparkContext) -> StoreChoice:
         )
     if wanted == "local" and is_url(directory):
         raise UserError(
-            f"sparkfusion.store is local, but sparkfusion.store_dir is the URL {shown(directory)}",
+            f"sparkfusion.store is local, but sparkfusion.store_dir is the URL {show_url(directory)}",
             hint="set sparkfusion.store to shared",
         )
     if wanted == "shared" and not directory:

@@ -16,7 +16,7 @@ from pyspark import SparkContext
 from sparkfusion.errors import ResourceError, SparkfusionError, UserError, first_words
 from sparkfusion.exchange.home import SharedHome
 from sparkfusion.exchange.remote import RemoteHome, exists, read_bytes, write_bytes
-from sparkfusion.exchange.urls import is_url, plain_path, shown
+from sparkfusion.exchange.urls import is_url, plain_path, show_url
 from sparkfusion.ids import new_query_id
 from sparkfusion.runner.spark.environment import check_executors, slots_to_ask
 from sparkfusion.runner.spark.spark_errors import spark_error
@@ -105,7 +105,7 @@ def _words(error: OSError | SparkfusionError) -> str:
 def _unreachable_store(url: str, host: str, problem: str) -> SparkfusionError:
     if is_url(url):
         return UserError(
-            f"the executor on {host} does not reach the store {shown(url)}: {problem}",
+            f"the executor on {host} does not reach the store {show_url(url)}: {problem}",
             hint="give executors the network and the keys for it, or set sparkfusion.store=spark, which needs no store",
         )
     return ResourceError(

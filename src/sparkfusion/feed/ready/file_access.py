@@ -1,4 +1,5 @@
-"""Stores of files: this machine's directories, and what Arrow's file systems reach. They list and open; no more."""
+"""Access to files: in this machine's directories, and in all that Arrow's file systems reach. It only lists and
+opens."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from sparkfusion.errors import ExternalError, UserError, classify, first_words
-from sparkfusion.feed.ready.secrets import shown_url, without_secrets
+from sparkfusion.feed.ready.secrets import hide_secrets, without_secrets
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _SCHEMES = {"s3": "s3", "gcs": "gs", "abfs": "abfs"}
@@ -25,7 +26,8 @@ _NOT_IN_URLS = re.compile(r"[?#]")
 
 @dataclass(frozen=True)
 class Entry:
-    """A file or directory in a listing. `path` is what units carry; `modified` is in seconds, 0 if nobody knows."""
+    """A file or directory in a listing. `path` is the path in work units; `modified` is in seconds, 0 if it is not
+    known."""
 
     path: str
     name: str
@@ -34,11 +36,11 @@ class Entry:
     modified: float = 0.0
 
 
-class Store(Protocol):
-    """Paths that go in and come out are those of units. Any thread may call anything."""
+class FileAccess(Protocol):
+    """Lists and opens files. Arguments and results are paths as in work units. Any thread may call any method."""
 
     def list(self, directory: str) -> Iterator[Entry]:
-        """What is in a directory, as it is found. `FileNotFoundError` if there is no such directory."""
+        """The entries of a directory, as they are found. `FileNotFoundError` if there is no such directory."""
         ...
 
     def entry(self, path: str) -> Entry | None:
@@ -46,11 +48,11 @@ class Store(Protocol):
         ...
 
     def open(self, path: str) -> Any:
-        """An Arrow file, for reading at any place."""
+        """An Arrow file that can be read at any position."""
         ...
 
 
-class LocalStore:
+class LocalFileAccess:
     """Directories of this machine."""
 
     def list(self, directory: str) -> Iterator[Entry]:
@@ -76,8 +78,8 @@ class LocalStore:
         return pa.OSFile(path, "rb")
 
 
-class ArrowStore:
-    """A file system of Arrow's, whose paths begin with `root` where URLs begin with `base`."""
+class ArrowFileAccess:
+    """A file system of Arrow. Its paths begin with `root` where URLs begin with `base`."""
 
     def __init__(self, filesystem: fs.FileSystem, base: str, root: str) -> None:
         self._filesystem = filesystem
@@ -111,20 +113,20 @@ class ArrowStore:
         return Entry(path, info.base_name, directory, info.size or 0, modified)
 
 
-def locate(path: str | os.PathLike[str], filesystem: fs.FileSystem | None = None) -> tuple[Store, str]:
-    """The store that a path or URL leads to, and the path as units carry it: absolute, and without secrets."""
+def locate(path: str | os.PathLike[str], filesystem: fs.FileSystem | None = None) -> tuple[FileAccess, str]:
+    """The access to the files of a path or URL, and the path as units hold it: absolute, and without secrets."""
     text = os.fspath(path)
     if not text:
         raise UserError("a path is empty")
     if text.lower().startswith("file://"):
-        return LocalStore(), unquote(urlsplit(text).path)
+        return LocalFileAccess(), unquote(urlsplit(text).path)
     if _URL.match(text):
         return _remote(text, filesystem)
     while isinstance(filesystem, fs.SubTreeFileSystem):
         text = f"{filesystem.base_path.rstrip('/')}/{text.lstrip('/')}"
         filesystem = filesystem.base_fs
     if filesystem is None or isinstance(filesystem, fs.LocalFileSystem):
-        return LocalStore(), str(Path(text).absolute())
+        return LocalFileAccess(), str(Path(text).absolute())
     scheme = _SCHEMES.get(filesystem.type_name)
     if scheme is None:
         raise UserError(
@@ -136,11 +138,11 @@ def locate(path: str | os.PathLike[str], filesystem: fs.FileSystem | None = None
 
 def open_path(path: str) -> Any:
     """Open the file of any unit."""
-    store, place = locate(path)
-    return store.open(place)
+    access, place = locate(path)
+    return access.open(place)
 
 
-def _remote(url: str, filesystem: fs.FileSystem | None) -> tuple[Store, str]:
+def _remote(url: str, filesystem: fs.FileSystem | None) -> tuple[FileAccess, str]:
     scheme, _, rest = url.partition("://")
     rest, _, query = rest.partition("?")
     netloc, _, path = rest.partition("/")
@@ -151,7 +153,7 @@ def _remote(url: str, filesystem: fs.FileSystem | None) -> tuple[Store, str]:
             filesystem, root = fs.FileSystem.from_uri(f"{scheme}://{netloc}/" + (f"?{query}" if query else ""))
     else:
         root = "" if filesystem.type_name == "hdfs" else host
-    return ArrowStore(filesystem, base, root.rstrip("/")), f"{base}/{path}".rstrip("/")
+    return ArrowFileAccess(filesystem, base, root.rstrip("/")), f"{base}/{path}".rstrip("/")
 
 
 def _local_entry(path: str, status: os.stat_result) -> Entry | None:
@@ -169,12 +171,12 @@ def _check_no_loop(link: str) -> None:
 
 @contextmanager
 def _naming(url: str, doing: str) -> Iterator[None]:
-    """Errors of a file system with the URL, but without its secrets. That something is missing stays as it is."""
+    """Errors of a file system with the URL, but without its secrets. A `FileNotFoundError` is passed on unchanged."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError):
-        raise FileNotFoundError(shown_url(url)) from None
+        raise FileNotFoundError(hide_secrets(url)) from None
     except (OSError, ValueError, pa.ArrowException) as error:
         kind = UserError if isinstance(error, ValueError | PermissionError) else type(classify(error))
         kind = kind if issubclass(kind, UserError) else ExternalError
-        raise kind(f"cannot {doing} {shown_url(url)}: {without_secrets(first_words(error), url)}") from None
+        raise kind(f"cannot {doing} {hide_secrets(url)}: {without_secrets(first_words(error), url)}") from None
