@@ -11,28 +11,16 @@ from typing import Any
 
 from datafusion.catalog import Table
 
+from sparkfusion.session.external_statement import REFERENCE, ExternalStatement
 from sparkfusion.session.file_arguments import FileArguments
 from sparkfusion.session.session_schema import SessionSchema
 from sparkfusion.session.session_settings import DEFAULT_CATALOG, DEFAULT_SCHEMA, SessionSettings
-from sparkfusion.session.sql_text import closing_parenthesis, mask
 from sparkfusion.session.write import CopyTarget, WriteTarget, copy_tail
-
-_NAME = r"(?:\"(?:[^\"]|\"\")+\"|\w+)"
-REFERENCE = re.compile(rf"{_NAME}(?:\.{_NAME})*")
-"""The name of a table in SQL, with or without catalog and schema."""
 
 INSERT = re.compile(rf"\s*INSERT\s+(?:INTO|OVERWRITE)\s+(?:TABLE\s+)?({REFERENCE.pattern})", re.IGNORECASE)
 """The beginning of a statement that writes to a table."""
 
 _PART = re.compile(r"\"((?:[^\"]|\"\")+)\"|(\w+)")
-_CREATE = re.compile(
-    rf"\s*CREATE\s+(?:OR\s+REPLACE\s+)?EXTERNAL\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?({REFERENCE.pattern})", re.IGNORECASE
-)
-_STORED_AS = re.compile(r"\bSTORED\s+AS\s+(\w+)", re.IGNORECASE)
-_LOCATION = re.compile(r"\bLOCATION\s+('[^']*')", re.IGNORECASE)
-_PARTITIONED_BY = re.compile(r"\bPARTITIONED\s+BY\s*\(", re.IGNORECASE)
-_OPTIONS = re.compile(r"\bOPTIONS\s*\(", re.IGNORECASE)
-_WITH_ORDER = re.compile(r"\bWITH\s+ORDER\b", re.IGNORECASE)
 _IN_PARENTHESES = re.compile(r"\([^()]*\)")
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 
@@ -116,38 +104,26 @@ def own_name(reference: str, default: tuple[str, str] = _OWN) -> str | None:
     return name if (*default[: 2 - len(home)], *home) == _OWN else None
 
 
-def parse_external(sql: str) -> tuple[str, DirectoryTable] | None:
-    """For CREATE EXTERNAL TABLE: the table's name, and how to write its files.
+def table_of(statement: ExternalStatement) -> DirectoryTable:
+    """How to write files of the table that a statement makes.
 
-    >>> name, made = parse_external("create external table t stored as csv location 'x' options (has_header false)")
-    >>> name, made.target.tail
-    ('t', "TO 'x/' STORED AS csv OPTIONS (has_header false)")
+    >>> from sparkfusion.session.external_statement import parse_external
+    >>> made = parse_external("create external table t stored as csv location 'x' options (has_header false)")
+    >>> table_of(made).target.tail
+    "TO 'x/' STORED AS csv OPTIONS (has_header false)"
     """
-    masked = mask(sql)
-    created, stored, located = _CREATE.match(masked), _STORED_AS.search(masked), _LOCATION.search(masked)
-    if created is None or stored is None or located is None:
-        return None
-    rest = f"STORED AS {stored[1]}"
-    columns = _inside(_PARTITIONED_BY, sql, masked)
-    names = [column.split()[0] for column in _IN_PARENTHESES.sub("", columns).split(",") if column.strip()]
-    if columns:
+    rest = f"STORED AS {statement.stored_as}"
+    columns = _IN_PARENTHESES.sub("", statement.partitions).split(",")
+    names = [column.split()[0] for column in columns if column.strip()]
+    if names:
         rest += f" PARTITIONED BY ({', '.join(names)})"
-    if options := _inside(_OPTIONS, sql, masked):
-        rest += f" OPTIONS ({options})"
-    location = sql[located.start(1) + 1 : located.end(1) - 1].replace("''", "'")
+    if statement.options:
+        rest += f" OPTIONS ({statement.options})"
     odd = [name for name in names if not _PLAIN.fullmatch(name)]
     refusal = f"COPY takes plain lower-case names of partition columns only, not {odd[0]}" if odd else None
-    refusal = _ORDERED if _WITH_ORDER.search(masked) else refusal
-    path = f"{location.rstrip('/')}/"
-    made = DirectoryTable(refusal, CopyTarget(path, rest, path), tuple(names))
-    return sql[created.start(1) : created.end(1)], made
-
-
-def _inside(opening: re.Pattern[str], sql: str, masked: str) -> str:
-    """What is in the parentheses that the pattern opens."""
-    found = opening.search(masked)
-    closing = closing_parenthesis(masked, found.end()) if found is not None else None
-    return sql[found.end() : closing] if found is not None and closing is not None else ""
+    refusal = _ORDERED if statement.has_order else refusal
+    path = f"{statement.location.rstrip('/')}/"
+    return DirectoryTable(refusal, CopyTarget(path, rest, path), tuple(names))
 
 
 def directory_table_of(method: str, format: str, arguments: Mapping[str, Any]) -> DirectoryTable | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,21 +13,15 @@ from datafusion import SessionContext
 from sparkfusion.errors import UserError
 from sparkfusion.feed.ready.hive import NULL_VALUE
 from sparkfusion.feed.ready.patterns import is_hidden
+from sparkfusion.session.external_statement import ExternalStatement, parse_external
 from sparkfusion.session.feed_tables import FeedTables
 from sparkfusion.session.file_tables import show_partitions, visible_files
 from sparkfusion.session.layout import PartitionColumn, find_unreadable, list_files, listing_context
 from sparkfusion.session.skipping import check_on_error
 from sparkfusion.session.skipping_statement import create_skipping_table, parse_on_error
 
-_NAME = r"(?:\"(?:[^\"]|\"\")+\"|\w+)"
-_CREATE = re.compile(
-    rf"\s*CREATE\s+(?:OR\s+REPLACE\s+)?EXTERNAL\s+TABLE\s+(IF\s+NOT\s+EXISTS\s+)?({_NAME}(?:\.{_NAME})*)",
-    re.IGNORECASE,
-)
-_LOCATION = re.compile(r"\bLOCATION\s+'((?:[^']|'')*)'", re.IGNORECASE)
-_STORED_AS = re.compile(r"\bSTORED\s+AS\s+(PARQUET|ARROW|AVRO)\b", re.IGNORECASE)
+_TOLD_APART = ("parquet", "arrow", "avro")
 _NO_ROWS = "SELECT NULL LIMIT 0"
-QUOTE = "'"
 T = TypeVar("T")
 
 
@@ -46,39 +39,33 @@ def run_statement(
         prepare: gives a context the session's object stores.
         feeds: the session's.
     """
-    said = parse_on_error(sql)
-    if said is not None and check_on_error(said.on_error, said.format):
-        create_skipping_table(context, said, feeds, prepare)
-        return run(_NO_ROWS)
-    sql = said.plain if said is not None else sql
-    created, located = _CREATE.match(sql), _LOCATION.search(sql)
-    if created is None or located is None or (created[1] is not None and context.table_exist(created[2])):
-        return run(sql)
-    location = located[1].replace("''", "'")
-    files = _list_files(location, prepare)
-    glob = visible_files(location) if Path(location).is_dir() else None
-    with _damage_named(sql, location, files):
-        if glob is None:
-            made = run(sql)
-        else:
-            text = f"{sql[: located.start(1)]}{glob.replace(QUOTE, QUOTE * 2)}{sql[located.end(1) :]}"
-            made = _create(sql, text, run, hidden=any(is_hidden(file.rpartition("/")[2]) for file in files))
+    statement = parse_external(sql)
+    said = parse_on_error(statement)
+    if said is not None:
+        statement = said.plain
+        if check_on_error(said.on_error, statement.format):
+            create_skipping_table(context, statement, feeds, prepare)
+            return run(_NO_ROWS)
+    if statement is None or statement.unbounded or (statement.keeps and context.table_exist(statement.name)):
+        return run(sql if statement is None else statement.sql)
+    files = _list_files(statement.location, prepare)
+    with _damage_named(statement, files):
+        made = _create(statement, run, hidden=any(is_hidden(file.rpartition("/")[2]) for file in files))
     columns = _null_columns(files)
     if columns:
-        _show_nulls(context, created[2], columns)
+        _show_nulls(context, statement.name, columns)
     return made
 
 
 @contextmanager
-def _damage_named(sql: str, location: str, files: list[str]) -> Iterator[None]:
+def _damage_named(statement: ExternalStatement, files: list[str]) -> Iterator[None]:
     """Let an error about one of several files of this machine name the file."""
     try:
         yield
     except UserError as error:
-        stored = _STORED_AS.search(sql)
-        if stored is None or "://" in location:
+        if statement.format not in _TOLD_APART or "://" in statement.location:
             raise
-        read = getattr(SessionContext(), f"read_{stored[1].lower()}")
+        read = getattr(SessionContext(), f"read_{statement.format}")
         visible = [f"/{file}" for file in files if not is_hidden(file.rpartition("/")[2])]
         found = find_unreadable(visible, lambda file: read(file).schema()) if len(visible) > 1 else None
         if found is None:
@@ -86,16 +73,19 @@ def _damage_named(sql: str, location: str, files: list[str]) -> Iterator[None]:
         raise UserError(found, hint="remove or replace the file") from error
 
 
-def _create(sql: str, of_visible: str, run: Callable[[str], T], *, hidden: bool) -> T:
+def _create(statement: ExternalStatement, run: Callable[[str], T], *, hidden: bool) -> T:
     """Over visible files if hidden ones would be read, or if an empty `_SUCCESS` is in DataFusion's way. Else over the
     directory: INSERT needs one."""
-    if hidden:
+    visible = visible_files(statement.location) if Path(statement.location).is_dir() else None
+    of_visible = statement.with_location(visible) if visible is not None else None
+    if hidden and of_visible is not None:
         return run(of_visible)
     try:
-        return run(sql)
+        return run(statement.sql)
     except UserError:
-        with suppress(UserError):
-            return run(of_visible)
+        if of_visible is not None:
+            with suppress(UserError):
+                return run(of_visible)
         raise
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from datafusion.options import CsvReadOptions
 
+from sparkfusion.session.external_statement import ExternalStatement
+
 UNNAMED = "?table?"
 """What DataFusion calls the table of `read_csv` and its like."""
 
@@ -19,6 +21,8 @@ _CARRIED_CSV_OPTIONS = frozenset(
         "schema_infer_max_records", "file_extension", "table_partition_cols", "truncated_rows",
     }
 )  # fmt: skip
+_CARRIED_IN_SQL = {"has_header", "delimiter", "quote", "escape", "comment", "newlines_in_values", "truncated_rows"}
+_PLANNING_OPTIONS = {"schema_infer_max_rec"}
 _PART = re.compile(r'"([^"]+)"|([^.]+)')
 
 
@@ -47,6 +51,19 @@ def lost_options(arguments: dict[str, Any]) -> str | None:
         default = vars(CsvReadOptions())
         lost += [n for n, v in vars(chosen).items() if n not in _CARRIED_CSV_OPTIONS and v != default.get(n)]
     return "option " + ", ".join(repr(name) for name in lost) if lost else None
+
+
+def lost_in_statement(statement: ExternalStatement) -> str | None:
+    """What would be lost of the OPTIONS of CREATE EXTERNAL TABLE over CSV or JSON.
+
+    >>> from sparkfusion.session.external_statement import parse_external
+    >>> text = "create external table t stored as csv location 'x' options (delimiter ')', 'format.null_regex' 'NA')"
+    >>> lost_in_statement(parse_external(text))
+    "option 'format.null_regex'"
+    """
+    carried = _PLANNING_OPTIONS | (_CARRIED_IN_SQL if statement.format == "csv" else set())
+    names = [name for name, _ in statement.pairs() if name.lower().removeprefix("format.") not in carried]
+    return "option " + ", ".join(map(repr, names)) if names and statement.format in ("csv", "json") else None
 
 
 def _key(table: str) -> str:

@@ -12,17 +12,18 @@ from datafusion import SessionContext
 
 from sparkfusion.errors import SparkfusionError, UserError
 from sparkfusion.session.adopted_tables import AdoptedTables
-from sparkfusion.session.directory_tables import DirectoryTables, parse_external
+from sparkfusion.session.directory_tables import DirectoryTables, table_of
+from sparkfusion.session.external_statement import parse_external
 from sparkfusion.session.feed_tables import FeedTables
 from sparkfusion.session.forked import check_not_forked
-from sparkfusion.session.lossy import LossyTables
+from sparkfusion.session.lossy import LossyTables, lost_in_statement
 from sparkfusion.session.memory_tables import MemoryTables
 from sparkfusion.session.null_views import makes_of_rows, null_views
 from sparkfusion.session.object_stores import ObjectStores
 from sparkfusion.session.session_schema import SessionSchema
 from sparkfusion.session.session_settings import DEFAULT_CATALOG, DEFAULT_SCHEMA, SessionSettings
 from sparkfusion.session.skipping_statement import parse_on_error
-from sparkfusion.session.statements import lossy_external_table, makes_or_drops_tables
+from sparkfusion.session.statements import makes_or_drops_tables
 from sparkfusion.session.vanished_files import VanishedFiles
 
 T = TypeVar("T")
@@ -91,18 +92,22 @@ class SessionTables:
     @contextmanager
     def remember_made_by(self, statement: str) -> Iterator[None]:
         """Remember of a table that the statement makes of files what its plans do not tell."""
-        said = parse_on_error(statement)
-        plain = said.plain if said is not None else statement
-        skips = said is not None and said.on_error == "skip"
-        lossy, external = lossy_external_table(plain), parse_external(plain) if not skips else None
-        before = self.directories.meant_by(external[0]) if external is not None else None
+        made = parse_external(statement)
+        said = parse_on_error(made)
+        made = said.plain if said is not None else made
+        before = self.directories.meant_by(made.name) if made is not None else None
         yield
-        if lossy is not None:
-            self.lossy.add(*lossy)
-        if external is not None:
-            self.directories.add(*external, before)
-            if self.directories.meant_by(external[0]) is not before:
-                self.vanished_files.add(external[0], external[1].target.path)
+        if made is None:
+            return
+        changed = self.directories.meant_by(made.name) is not before
+        lost = lost_in_statement(made)
+        if changed or (before is None and lost is not None):
+            self.lossy.add(made.name, lost)
+        if not made.unbounded and (said is None or said.on_error != "skip"):
+            table = table_of(made)
+            self.directories.add(made.name, table, before)
+            if changed:
+                self.vanished_files.add(made.name, table.target.path)
 
     def only_distributed(self, dataframe: datafusion.DataFrame) -> str | None:
         """Why no single node can answer a query, in words; None if one can."""

@@ -14,20 +14,9 @@ _SHOW = re.compile(rf"\s*SHOW\s+(ALL|{_OPTION_NAME})(\s+VERBOSE)?[\s;]*", re.IGN
 _RESET = re.compile(rf"\s*RESET\s+({_OPTION_NAME})[\s;]*", re.IGNORECASE)
 _EXPLAIN = re.compile(r"\s*EXPLAIN\b", re.IGNORECASE)
 _COPY = re.compile(r"\bCOPY(?:\s*(?P<open>\()|\s+(?P<table>[\w.\"`$]+)\s+(?=TO\b))", re.IGNORECASE)
-_EXTERNAL = re.compile(
-    r"^\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:UNBOUNDED\s+)?EXTERNAL\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?"
-    r"(?P<name>(?:\"[^\"]+\"|[\w]+)(?:\.(?:\"[^\"]+\"|[\w]+))*)(?P<rest>.*)$",
-    re.IGNORECASE | re.DOTALL,
-)
 _OF_TABLES = re.compile(
     r"\s*(?:DROP|CREATE(?:\s+OR\s+REPLACE)?(?:\s+(?:UNBOUNDED|EXTERNAL|TEMP|TEMPORARY))*)\s+TABLE\b", re.IGNORECASE
 )
-_STORED_AS = re.compile(r"\bSTORED\s+AS\s+(CSV|JSON|NDJSON)\b", re.IGNORECASE)
-_OPTIONS = re.compile(r"\bOPTIONS\s*\(", re.IGNORECASE)
-_OPTION = re.compile(r"(?:'([^']+)'|([\w.:]+))\s+(?:'[^']*'|[^\s,)]+)")
-
-_CARRIED_OPTIONS = {"has_header", "delimiter", "quote", "escape", "comment", "newlines_in_values", "truncated_rows"}
-_PLANNING_OPTIONS = {"schema_infer_max_rec"}
 
 
 @dataclass(frozen=True)
@@ -127,27 +116,6 @@ def parse_copy(sql: str) -> CopyQuery | None:
         begin, end, rest = found.end(), closing, closing + 1
     tail = sql[rest : rest + len(masked[rest:].rstrip("; \t\r\n"))]
     return CopyQuery(sql[begin:end], is_query=bool(found["open"]), tail=tail.lstrip())
-
-
-def lossy_external_table(sql: str) -> tuple[str, str | None] | None:
-    """For CREATE EXTERNAL TABLE over CSV or JSON: the table's name, and which options a plan's encoding would lose.
-
-    >>> lossy_external_table("create external table t stored as csv location 'x' options ('format.null_regex' 'NA')")
-    ('t', "option 'format.null_regex'")
-    """
-    found = _EXTERNAL.match(sql)
-    stored = _STORED_AS.search(found["rest"]) if found is not None else None
-    if found is None or stored is None:
-        return None
-    begin = _OPTIONS.search(found["rest"])
-    options = _OPTION.findall(found["rest"][begin.end() :].split(")")[0]) if begin is not None else []
-    lost = [quoted or bare for quoted, bare in options if not _is_carried(quoted or bare, stored[1].upper())]
-    return found["name"], "option " + ", ".join(repr(name) for name in lost) if lost else None
-
-
-def _is_carried(option: str, file_format: str) -> bool:
-    name = option.lower().removeprefix("format.")
-    return name in _PLANNING_OPTIONS or (file_format == "CSV" and name in _CARRIED_OPTIONS)
 
 
 def _unquoted(text: str) -> str:

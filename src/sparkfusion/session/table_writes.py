@@ -11,8 +11,8 @@ from sparkfusion.errors import UserError, clean_message
 from sparkfusion.ids import new_query_id
 from sparkfusion.session.changes import OVERWRITE, Change, find_change
 from sparkfusion.session.datafusion_calls import call_datafusion
-from sparkfusion.session.directory_tables import REFERENCE
 from sparkfusion.session.engine import Engine
+from sparkfusion.session.external_statement import REFERENCE
 from sparkfusion.session.lazy_query import LazyQuery
 from sparkfusion.session.write_modes import WriteMode
 

@@ -6,6 +6,7 @@ import gzip
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from datafusion.options import CsvReadOptions
 
@@ -100,6 +101,7 @@ EXTERNAL = {
     "plain": "create external table {name} stored as json location '{at}' options ({lost})",
     "options first": "create external table {name} options ({lost}) stored as json location '{at}'",
     "comment": "-- arrays\ncreate external table {name} stored as json location '{at}' options ({lost})",
+    "comment inside": "create /* arrays */ external table {name} stored as json location '{at}' options ({lost})",
     "block comment": "/* arrays */ create external table {name} stored as json location '{at}' options ({lost})",
 }
 LOST_OPTION = "'format.newline_delimited' 'false'"
@@ -128,6 +130,29 @@ def test_option_names_need_no_quotes(connected: Connected, text_files: Path) -> 
     lost = "format.newline_delimited false"
     session.sql(EXTERNAL["plain"].format(name="arrays", at=f"{text_files / 'array'}/", lost=lost))
     assert_single_node(session.sql("select * from arrays"), "is lost when the plan is encoded")
+
+
+def test_lost_options_behind_a_parenthesis_in_quotes(connected: Connected, text_files: Path) -> None:
+    session = connected()
+    options = "'format.comment' ')', 'format.null_regex' 'NA'"
+    session.sql(f"create external table t stored as csv location '{text_files / 'csv'}/' options ({options})")
+    assert_single_node(session.sql("select * from t"), "table 't': option 'format.null_regex'")
+
+
+def test_a_table_that_is_kept_keeps_its_lost_options(connected: Connected, text_files: Path) -> None:
+    session = connected()
+    session.sql(EXTERNAL["plain"].format(name="arrays", at=f"{text_files / 'array'}/", lost=LOST_OPTION))
+    session.sql(f"create external table if not exists arrays stored as csv location '{text_files / 'csv'}/'")
+    assert_single_node(session.sql("select * from arrays"), "is lost when the plan is encoded")
+
+
+def test_a_table_that_is_replaced_loses_no_options(connected: Connected, text_files: Path, tmp_path: Path) -> None:
+    for number in range(3):
+        pq.write_table(pa.table({"a": range(30)}), tmp_path / f"{number}.parquet")
+    session = connected()
+    session.sql(EXTERNAL["plain"].format(name="arrays", at=f"{text_files / 'array'}/", lost=LOST_OPTION))
+    session.sql(f"create or replace external table arrays stored as parquet location '{tmp_path}/'")
+    assert_distributed_eq(session, "select a from arrays where a > 3")
 
 
 def test_a_dropped_table_takes_its_lost_options_with_it(connected: Connected, text_files: Path) -> None:
