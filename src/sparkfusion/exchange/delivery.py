@@ -100,7 +100,7 @@ class GrantSink:
         self._wrote = False
 
     def write(self, partition: int, batch: pa.RecordBatch) -> None:
-        del partition  # a reader has one
+        del partition  # a consumer has one
         self._wrote = True
         self._buffer.add(batch)
 

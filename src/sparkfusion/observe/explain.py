@@ -190,12 +190,12 @@ def _as_dot(distribution: Distribution) -> str:
         names = [line.strip().split(":")[0] for line in operator_lines(stage.plan, graph)]
         label = f"stage {stage.id}, {stage.task_count} tasks\\n" + "\\n".join(_dot_text(name) for name in names)
         lines.append(f'  stage{stage.id} [label="{label}"];')
-    readers = [(0, graph.head.inputs), *((stage.id, stage.inputs) for stage in graph.stages)]
-    for reader, inputs in readers:
+    consumers = [(0, graph.head.inputs), *((stage.id, stage.inputs) for stage in graph.stages)]
+    for consumer, inputs in consumers:
         for exchange_id in inputs:
             exchange = graph.exchange(exchange_id)
             label = _dot_text(exchange.kind.value + (f" by {', '.join(exchange.keys)}" if exchange.keys else ""))
-            lines.append(f'  stage{exchange.producer} -> stage{reader} [label="{label}"];')
+            lines.append(f'  stage{exchange.producer} -> stage{consumer} [label="{label}"];')
     return "\n".join([*lines, "}"])
 
 

@@ -52,7 +52,7 @@ def resolve(name: str, provider: WorkUnitFeedProvider, said: FeedArguments) -> F
     if not callable(getattr(provider, "feed", None)):
         raise UserError(f"cannot register feed {name!r}: a {type(provider).__qualname__} has no feed() method")
 
-    def chosen(attribute: str) -> Any:
+    def choose(attribute: str) -> Any:
         own = getattr(said, attribute)
         return own if own is not None else getattr(provider, attribute, None)
 
@@ -73,12 +73,12 @@ def resolve(name: str, provider: WorkUnitFeedProvider, said: FeedArguments) -> F
         raise UserError(f"cannot register feed {name!r}: {lost} cannot be sent to workers")
     columns = said.partition_columns or getattr(provider, "partition_columns", ())
     for attribute in ("partitions", "tasks", "rows", "bytes"):
-        _check_count(name, attribute, chosen(attribute), least=1 if attribute in ("partitions", "tasks") else 0)
+        _check_count(name, attribute, choose(attribute), least=1 if attribute in ("partitions", "tasks") else 0)
     schema = said.schema if said.schema is not None else _own_schema(name, provider)
     schema, partition_columns = _with_partition_columns(name, schema, columns)
     if partition_columns and format is None:
         raise UserError(f"cannot register feed {name!r}: partition columns are for feeds of files")
-    partitions, tasks = chosen("partitions"), chosen("tasks")
+    partitions, tasks = choose("partitions"), choose("tasks")
     return FeedOptions(
         schema=schema,
         format=format,
@@ -86,8 +86,8 @@ def resolve(name: str, provider: WorkUnitFeedProvider, said: FeedArguments) -> F
         partition_columns=partition_columns,
         partitions=partitions,
         tasks=tasks,
-        rows=chosen("rows"),
-        bytes=chosen("bytes"),
+        rows=choose("rows"),
+        bytes=choose("bytes"),
         headers=said.headers,
         options=said.options,
     )

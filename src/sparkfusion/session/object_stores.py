@@ -70,7 +70,7 @@ class ObjectStores:
                 self._check_travels(url)
         for key, function in self._functions.items():
             if key not in self._pickled:  # once: the same bytes are the same store
-                self._pickled[key] = _pickled(key[0], function)
+                self._pickled[key] = _pickle(key[0], function)
         if not self._pickled:
             return None
         return StoreRecipe(tuple((*key, self._pickled[key]) for key in self._functions))
@@ -98,7 +98,7 @@ def _stores_read(plans: Iterable[bytes]) -> set[str]:
     return {url for url in found if not url.startswith("file:")}
 
 
-def _pickled(scheme: str, function: Any) -> bytes:
+def _pickle(scheme: str, function: Any) -> bytes:
     target = io.BytesIO()
     try:
         _Pickler(target).dump(function)
@@ -129,7 +129,7 @@ def _make_once(scheme: str, function: bytes) -> Any:
     try:
         found = pickle.loads(function)
     except Exception as error:
-        raise _failed(scheme, error) from error
+        raise _failure(scheme, error) from error
     return _make(scheme, found)
 
 
@@ -137,9 +137,9 @@ def _make(scheme: str, function: Any) -> Any:
     try:
         return function()
     except Exception as error:
-        raise _failed(scheme, error) from error
+        raise _failure(scheme, error) from error
 
 
-def _failed(scheme: str, error: Exception) -> SparkfusionError:
+def _failure(scheme: str, error: Exception) -> SparkfusionError:
     words = f"{type(error).__name__}: {first_words(error)}"
     return type(classify(error))(f"the function that makes the object store of {scheme!r} failed: {words}")

@@ -49,7 +49,7 @@ ExplainError = Callable[[SparkfusionError], SparkfusionError | None]
 class SingleNodeJob:
     """The same handle as a distributed job has, over DataFusion's own stream.
 
-    The stream is drained on a thread of its own, so that Ctrl-C and `cancel` reach a reader that waits.
+    The stream is drained on a thread of its own, so that Ctrl-C and `cancel` reach a consumer that waits.
     """
 
     def __init__(

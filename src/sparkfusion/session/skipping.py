@@ -140,7 +140,7 @@ def _numbers_that_prevail(schema: pa.Schema, files: Files, format: LineFormat, m
     if pa.string() not in schema.types:
         return schema
     with files.open(files.first_path()) as file:
-        rows = [row for line in first_rows(file, format, most) if isinstance(row := _parsed(line), dict)]
+        rows = [row for line in first_rows(file, format, most) if isinstance(row := _parse_json(line), dict)]
     fields = []
     for field in schema:
         values = [value for row in rows if (value := row.get(field.name)) is not None]
@@ -153,7 +153,7 @@ def _numbers_that_prevail(schema: pa.Schema, files: Files, format: LineFormat, m
     return pa.schema(fields)
 
 
-def _parsed(line: bytes) -> Any:
+def _parse_json(line: bytes) -> Any:
     try:
         return json.loads(line)
     except ValueError:

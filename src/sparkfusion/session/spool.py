@@ -76,7 +76,7 @@ class TableSpool:
         conf = made.arrow_scan.base_conf
         if scan.HasField("fetch"):
             conf.limit.limit = scan.fetch
-        if computed := self._computed(scan, projected):
+        if computed := self._computed_columns(scan, projected):
             conf.projection_exprs = computed
         for rows in scan.partitions:
             group = conf.file_groups.add()
@@ -86,7 +86,7 @@ class TableSpool:
                 group.files.add(path=object_path(str(file.path)), size=file.path.stat().st_size)
         return made
 
-    def _computed(self, scan: pb.MemoryScan, projected: pb.Schema) -> bytes:
+    def _computed_columns(self, scan: pb.MemoryScan, projected: pb.Schema) -> bytes:
         rows = next(filter(None, scan.partitions))
         with pa.ipc.open_stream(rows) as reader:
             written = pa.schema([reader.schema.field(index) for index in scan.projection])

@@ -26,7 +26,7 @@ from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.ids import QueryId, TaskKey
 from sparkfusion.session.query import RunningQuery
 from sparkfusion.session.write_modes import move
-from sparkfusion.worker.copy import CopyOrder, copy_context, copy_frames, quoted
+from sparkfusion.worker.copy import CopyOrder, copy_context, copy_frames, quote_text
 from sparkfusion.worker.task import TaskReport
 from sparkfusion.worker.task_context import PrepareContext
 
@@ -47,13 +47,13 @@ def copy_tail(target: WriteTarget) -> str:
     >>> print(copy_tail(WriteTarget("CSV", "/x/it's", {"format.has_header": "true"}, ("k",))))
     TO '/x/it''s' STORED AS CSV PARTITIONED BY (k) OPTIONS ('format.has_header' 'true')
     """
-    text = f"TO {quoted(os.fspath(target.path))} STORED AS {target.format}"
+    text = f"TO {quote_text(os.fspath(target.path))} STORED AS {target.format}"
     if target.partition_by:
         for name in target.partition_by:
             _check_plain(name)
         text += f" PARTITIONED BY ({', '.join(target.partition_by)})"
     if target.options:
-        options = ", ".join(f"{quoted(name)} {quoted(value)}" for name, value in target.options.items())
+        options = ", ".join(f"{quote_text(name)} {quote_text(value)}" for name, value in target.options.items())
         text += f" OPTIONS ({options})"
     return text
 
@@ -80,7 +80,7 @@ class CopyTarget:
 
     @property
     def tail(self) -> str:
-        return f"TO {quoted(self.path)} {self.rest}"
+        return f"TO {quote_text(self.path)} {self.rest}"
 
     def at(self, path: str) -> CopyTarget:
         """The same at another place, of which errors do not speak."""
@@ -187,7 +187,7 @@ class WriteJob:
             order = CopyOrder(str(staging.path), self._target.shown, self._target.rest, self._copier.options)
             with self._start(order) as self._running:
                 for _ in self._running:
-                    raise AssertionError("a task that writes gave rows to the reader")
+                    raise AssertionError("a task that writes gave rows to the consumer")
                 everything = self._running.reports()
                 last = max(report.key.stage for report in everything)
                 reports = [report for report in everything if report.key.stage == last and report.rows]

@@ -52,7 +52,7 @@ def copy_frames(context: SessionContext, frames: Path, path: str, rest: str, sho
     `shown`."""
     try:
         context.register_arrow(_ROWS, str(frames))
-        (counted,) = context.sql(f"COPY {_ROWS} TO {quoted(path)} {rest}").collect()
+        (counted,) = context.sql(f"COPY {_ROWS} TO {quote_text(path)} {rest}").collect()
     except Exception as error:
         message = clean_message(error).replace(path, shown)
         raise UserError(f"cannot write {shown!r} {rest}: {message}") from error
@@ -64,7 +64,7 @@ def copy_context(options: Mapping[str, str]) -> SessionContext:
     return SessionContext(session_config({**options, **_IN_ORDER}))
 
 
-def quoted(text: str) -> str:
+def quote_text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 

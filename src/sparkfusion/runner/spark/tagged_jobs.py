@@ -50,6 +50,6 @@ class TaggedJobs:
             while self._count and time.monotonic() < deadline:
                 try:
                     self._spark.cancelJobsWithTag(self._tag)
-                except Exception:  # the user has stopped Spark; the reader must learn how its query ended
+                except Exception:  # the user has stopped Spark; the consumer must learn how its query ended
                     _log.warning("%s: Spark did not cancel its jobs", self._tag, exc_info=True)
                 self._changed.wait(_CANCEL_AGAIN_SECONDS)
