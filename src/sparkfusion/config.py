@@ -268,7 +268,7 @@ class Settings(Mapping[str, "int | bool | str"]):
         return chosen if chosen != "auto" else "lz4" if leaves_machine else "none"
 
     def directory(self) -> str:
-        """`store_dir` if it is a directory of this machine, else nothing: a URL is for frames on Spark only."""
+        """`store_dir` if it is a directory of this machine, otherwise empty: a URL is for frames on Spark only."""
         chosen = self.text("store_dir").removeprefix("file://")
         return "" if "://" in chosen else chosen
 
@@ -284,12 +284,13 @@ class Settings(Mapping[str, "int | bool | str"]):
 
 
 def available_cores() -> int:
-    """Cores this process may use; a container's CPU set counts, the host's number does not."""
+    """Cores this process may use. In a container this is its CPU set, not the number of cores of the machine."""
     return len(os.sched_getaffinity(0))
 
 
 def fair_share(slots: int) -> int:
-    """Bytes for one of so many tasks at once; the rest is for frames, and for what DataFusion does not count."""
+    """Bytes for one of so many tasks that run at once; the rest is for frames, and for memory that DataFusion does not
+    count."""
     return max(64 * MIB, machine_memory() * 6 // 10 // slots)
 
 

@@ -59,7 +59,7 @@ class UserError(SparkfusionError):
 
 
 class ProtocolError(UserError):
-    """Bytes that are no message of ours, or one that says something it may not say."""
+    """Bytes that are not a message of ours, or a message with a value that is not allowed."""
 
 
 class ResourceError(SparkfusionError):
@@ -150,9 +150,9 @@ _USER_MARKS = ("not found", "NotFound", "No such file", "Permission denied", "Pa
 
 
 def classify(error: BaseException, where: TaskKey | None = None) -> SparkfusionError:
-    """Give an error of DataFusion, Arrow, the operating system or a UDF its place in the tree, with its words kept.
+    """Turn an error of DataFusion, Arrow, the operating system or a UDF into an error of ours, with the same message.
 
-    DataFusion raises plain `Exception`s, so its kind has to be read from the message.
+    DataFusion raises plain `Exception`s, so the kind has to be read from the message.
 
     >>> classify(Exception("DataFusion error: Arrow error: Divide by zero error")).kind
     'user'
@@ -194,7 +194,7 @@ def _python_error(found: re.Match[str]) -> str:
 
 
 def first_words(error: BaseException) -> str:
-    """The message in one line, for a place where it is one of several things said; no traceback in it."""
+    """The message in one line and without a traceback, to be quoted inside another message."""
     line = clean_message(error).splitlines()[0]
     for mark in (", traceback:", "Traceback (most"):
         line = line.split(mark)[0]

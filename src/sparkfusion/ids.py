@@ -1,4 +1,4 @@
-"""Names of things that travel: queries, stages, tasks and their attempts."""
+"""Names of queries, stages, tasks and their attempts, which are sent between processes."""
 
 from __future__ import annotations
 

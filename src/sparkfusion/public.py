@@ -1,4 +1,4 @@
-"""The public names, with all that they load. `sparkfusion` itself gives them away when the first one is used."""
+"""The public names, with everything that they import. `sparkfusion` loads this module when the first name is used."""
 
 from importlib.metadata import PackageNotFoundError, version
 

@@ -1,4 +1,4 @@
-"""DataFusion's words for users: without names that are ours or Rust's, and without suggestions that mislead."""
+"""DataFusion's messages for users: without names of ours or of Rust, and without misleading suggestions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def for_users(text: str) -> str:
 
 
 def about_line(text: str, columns: Sequence[str]) -> str:
-    """What DataFusion says of a line, without its own count of lines, and with the column's name.
+    """DataFusion's message about a line, without its own line number, and with the column's name.
 
     >>> about_line("Parser error: Error while parsing value 'x' as type 'Int64' for column 0 at line 7", ["id"])
     "Error while parsing value 'x' as type 'Int64' for column 'id'"
@@ -67,6 +67,6 @@ def _no_store(found: re.Match[str]) -> str:
 
 
 def _is_plausible(found: re.Match[str]) -> bool:
-    """Whether the one may be a slip of the keys for the other."""
+    """Whether one name may be a typing error for the other."""
     meant, other = (name.rsplit(".", 1)[-1].strip('"').lower() for name in (found["meant"], found["other"]))
     return SequenceMatcher(None, meant, other).ratio() > _PLAUSIBLE

@@ -1,4 +1,4 @@
-"""What the tasks of a stage did, put together: sums over tasks, and how unevenly the work was spread."""
+"""What the tasks of a stage did: sums over its tasks, and how unevenly the work was spread."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from sparkfusion.worker.task import Fetched, OperatorMetrics, TaskReport
 
 @dataclass(frozen=True)
 class StageMetrics:
-    """`skew` is the slowest task's time over the mean: 1.0 is perfectly even.
+    """The work of one stage. `skew` is the slowest task's time over the mean: 1.0 is perfectly even.
 
-    `earlier_attempts` and `recomputed_inputs` are what the host had to do again for these tasks, `fetched` what came
+    `earlier_attempts` and `recomputed_inputs` are what Spark had to do again for these tasks; `fetched` is what came
     from other workers, for each exchange.
     """
 

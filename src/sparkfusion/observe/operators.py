@@ -37,7 +37,7 @@ def operator_lines(plan: bytes, graph: StageGraph) -> list[str]:
 
 
 def _decodable(root: PlanNode) -> PlanNode:
-    """The plan without what only running it needs: declared partitionings below an interleave, object stores."""
+    """The plan without what only running it needs: declared partitionings below an interleave, and object stores."""
 
     def simplify(node: PlanNode) -> PlanNode | None:
         conf = file_scan_conf(node)
@@ -49,7 +49,7 @@ def _decodable(root: PlanNode) -> PlanNode:
 
 
 def _with_interleaves(lines: list[str], root: PlanNode) -> list[str]:
-    """Unions that are interleaves are called so. Both sequences have parents first."""
+    """Name the unions that are interleaves. Both sequences have parents first."""
     unions = (kind(node) for node in walk(root) if kind(node) in ("union", "interleave"))
 
     def shown(line: str) -> str:

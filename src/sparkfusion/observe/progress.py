@@ -62,7 +62,7 @@ class ProgressState:
 
     @property
     def tasks_total(self) -> int:
-        """What was planned, corrected by what stages really start: small partitions are merged into fewer tasks."""
+        """The number of planned tasks, corrected when stages start: small partitions are merged into fewer tasks."""
         started = sum(self.tasks_of_stage.values())
         if len(self.tasks_of_stage) >= self.stages_total:
             return started

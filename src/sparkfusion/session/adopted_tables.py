@@ -63,12 +63,13 @@ class AdoptedTables:
         self._releases.pop(table)(table)
 
     def mark(self, root: PlanNode) -> bool:
-        """Make scans of these tables placeholders that travel, in place. Whether the plan has any."""
+        """Replace scans of these tables by placeholders that can be encoded, in place. Returns whether the plan has
+        any."""
         home = self._placeholders.home
         return home is not None and mark_tables(root, str(home), self._hints)
 
     def small(self, most_bytes: int) -> set[TableId]:
-        """The tables that are said to be no larger than that."""
+        """The tables that are known to be no larger than that."""
         return {table for table, hint in list(self._hints.items()) if hint.bytes <= most_bytes}
 
     def read_by(self, dataframe: datafusion.DataFrame) -> list[str]:

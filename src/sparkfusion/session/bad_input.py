@@ -1,4 +1,4 @@
-"""The file and the line that a query on a single node could not read."""
+"""Find the file and the line that a query on a single node could not read."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def locate_bad_line(
     *,
     exact: bool,
 ) -> SparkfusionError | None:
-    """The same error with the file and its line, or with the files as a hint; None if it is about no file.
+    """The same error with the file and its line, or with the files as a hint; None if it is not about a file.
 
     Args:
-        frames: the queries of the statement. They are planned again, so they must have no effects.
+        dataframes: the queries of the statement. They are planned again, so they must have no effects.
         exact: whether a plan's encoding keeps every option of the scans, so that files can be read again one by one.
     """
     if not is_about_files(error):
@@ -47,7 +47,7 @@ def locate_bad_line(
 
 
 def _leaves(plan: ExecutionPlan) -> Iterator[ExecutionPlan]:
-    """The scans, each alone: what is above them may have no encoding."""
+    """The scans, each alone: it may not be possible to encode the nodes above them."""
     below = plan.children()
     if not below and "DataSourceExec" in plan.display():
         yield plan

@@ -258,8 +258,8 @@ class TableMethods:
 
 
 def _missing_path(source: object) -> str | None:
-    """The first path of a source where nothing is. DataFusion takes a missing directory for an empty one; a user
-    would look for the rows."""
+    """The first path of a source that does not exist. DataFusion treats a missing directory like an empty one, and a
+    user would wonder where the rows are."""
     for path in source if isinstance(source, list) else [source]:
         if isinstance(path, str | PathLike) and _is_missing(str(path)):
             return str(path)

@@ -1,4 +1,4 @@
-"""How long the chains of operators in SQL text are: `a + b + c + …` is read as a tree as deep as the chain is long.
+"""How long the chains of operators in SQL text are: `a + b + c + …` is parsed to a tree as deep as the chain is long.
 
 DataFusion walks such a tree recursively, and a thread whose stack is too small for it ends the whole process. Measured
 with DataFusion 55 on a thread with the usual 8 MiB: 7,000 operators of an expression and 3,000 UNIONs work; 9,000
@@ -37,7 +37,7 @@ _TOKEN = re.compile(
 
 @dataclass
 class _Level:
-    """What was seen inside one pair of parentheses."""
+    """What was found inside one pair of parentheses."""
 
     unions: int = 0
     connected: int = 0
@@ -88,7 +88,8 @@ def longest_chains(sql: str) -> tuple[int, int]:
 def computes_long_chain(plan_text: str) -> bool:
     """Whether a logical plan, as DataFusion prints it, computes a chain that is too deep to be decoded in a task.
 
-    Chains of AND and OR do not count: DataFusion often makes lists of them, or several filters, when it optimizes.
+    Chains of AND and OR do not count: DataFusion often turns them into lists, or into several filters, when it
+    optimizes.
     """
     if plan_text.count(" ") <= MOST_LEVELS:
         return False

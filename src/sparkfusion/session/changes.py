@@ -1,7 +1,7 @@
-"""Statements that change a table: INSERT, UPDATE, DELETE and their like.
+"""Statements that change a table: INSERT, UPDATE, DELETE and similar ones.
 
 DataFusion 55 applies an UPDATE or a DELETE of an in-memory table while it makes the physical plan (datafusion#24656).
-So such a statement is planned once, when it is run. What is planned besides is only the query inside it.
+So such a statement is planned once, when it is run. Only the query inside it is planned at other times.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Change:
 
     Attributes:
         reads: the queries in it, which may be planned at any time; first the one whose rows it takes.
-        into: the in-memory table, as SQL names it, that gets these rows once all are there. None: DataFusion runs the
-            statement.
+        into: the in-memory table, as SQL names it, that gets these rows when all of them are computed. None: DataFusion
+            runs the statement.
     """
 
     operation: str
@@ -50,7 +50,7 @@ class Change:
 
 
 def find_change(context: SessionContext, dataframe: datafusion.DataFrame) -> Change | None:
-    """The statement, if it is one that changes a table."""
+    """The change that a statement makes; None if it changes no table."""
     plan = dataframe.logical_plan()
     found = _DML.fullmatch(plan.display().strip())
     if found is None:
@@ -62,10 +62,11 @@ def find_change(context: SessionContext, dataframe: datafusion.DataFrame) -> Cha
 
 
 def changes_nothing(change: Change, dataframe: datafusion.DataFrame) -> bool:
-    """Whether the condition of an UPDATE or DELETE holds for no row at all. Raises if DataFusion would lose it.
+    """Whether the condition of an UPDATE or DELETE is true for no row at all. Raises if DataFusion would lose the
+    condition.
 
-    DataFusion 55 looks for the condition in filters over the table. One that has become a join or an empty relation is
-    not found, and every row is changed (datafusion#24654); so is every row by a DELETE with a LIMIT.
+    DataFusion 55 looks for the condition in filters over the table. It does not find a condition that has become a join
+    or an empty relation, and changes every row (datafusion#24654). A DELETE with a LIMIT also changes every row.
     """
     if change.operation not in _CONDITIONAL:
         return False
@@ -79,7 +80,7 @@ def changes_nothing(change: Change, dataframe: datafusion.DataFrame) -> bool:
 
 
 def explain_refusal(change: Change | None, error: SparkfusionError) -> SparkfusionError | None:
-    """The error of a change that its table does not take, in words; None if it is another error."""
+    """The error for a change that its table does not support; None if it is another error."""
     _, mark, words = error.message.rpartition("This feature is not implemented: ")
     if change is None or not mark:
         return None
@@ -97,12 +98,12 @@ def refusals_explained(change: Change | None) -> Iterator[None]:
 
 
 def count_of_none() -> datafusion.DataFrame:
-    """The answer of a statement that had nothing to write."""
+    """The result of a statement that had nothing to write: a count of 0."""
     return SessionContext().from_arrow(pa.table({"count": pa.array([0], pa.uint64())}))
 
 
 def cannot_run_at_once() -> UserError:
-    """DataFusion ran the query of a statement by itself, and met a placeholder."""
+    """The error if DataFusion ran the query of a statement by itself, and found a placeholder."""
     return UserError(
         "the statement reads a feed or a Spark DataFrame, but it runs on a single node, which does not have their rows",
         hint='make the table with session.sql("select …").write_table(name, mode="error")',

@@ -1,8 +1,8 @@
 """The columns that a COPY partitions by: they are in the names of directories, not in the files.
 
 DataFusion 55 writes a row with a NULL there into the directory of some other value: 0, 1970-01-01 or whatever its
-buffer holds. Here the columns become text before they are written, with Hive's name for NULL. Files do not hold these
-columns, so their type shows nowhere.
+buffer holds. So these columns are turned into text before they are written, with Hive's name for NULL. The files do not
+have these columns, so their type is visible nowhere.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def check_column_left(columns: list[str], tail: str, *, kept: bool) -> None:
 
 
 def name_nulls(source: datafusion.DataFrame, tail: str) -> datafusion.DataFrame:
-    """The rows to be written, with a directory's name for NULLs of partition columns."""
+    """The rows to be written, with Hive's directory name instead of NULL in partition columns."""
     names = partition_names(tail)
     for field in source.schema():
         if field.nullable and field.name in names:
@@ -57,7 +57,7 @@ def name_nulls(source: datafusion.DataFrame, tail: str) -> datafusion.DataFrame:
 
 
 def _directory_name(column: datafusion.Expr, kind: pa.DataType) -> datafusion.Expr | None:
-    """The text that DataFusion names the directory of a value with; None for types that it refuses."""
+    """The text with which DataFusion names the directory of a value; None for types that it refuses."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     text = column.cast(pa.string())

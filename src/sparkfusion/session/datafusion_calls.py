@@ -1,4 +1,4 @@
-"""Calls of DataFusion: DataFrames go in unwrapped, and errors come out as ours."""
+"""Calls of DataFusion: our DataFrames are unwrapped, and DataFusion's errors become ours."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PLANNING_ERROR = re.compile(r'Plan\("(.*)"\)', re.DOTALL)  # how some calls sho
 
 
 def call_datafusion(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call DataFusion; its planning errors come out as ours, with its words."""
+    """Call DataFusion. Its planning errors become ours, with the same message."""
     try:
         return call(*args, **kwargs)
     except UserError:
@@ -26,7 +26,7 @@ def call_datafusion(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def _words(error: Exception) -> str | None:
-    """What an error of DataFusion's says; None if it is not DataFusion's."""
+    """The message of an error; None if it is not DataFusion's."""
     if type(error) is RuntimeError:
         planning = _PLANNING_ERROR.fullmatch(str(error))
         return for_users(planning[1]) if planning else None

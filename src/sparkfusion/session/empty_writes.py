@@ -1,4 +1,5 @@
-"""A write of no rows on a single node: DataFusion makes no file in a directory then, so nothing tells the columns."""
+"""A write of no rows on a single node: DataFusion writes no file into a directory then, so the columns would be
+lost."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from sparkfusion.worker.task import TaskReport
 
 
 class FilledJob:
-    """A job whose rows are counts of what it wrote. If those were none, `write_empty` is called before it ends."""
+    """A job whose rows are counts of what it wrote. If nothing was written, `write_empty` is called before it ends."""
 
     def __init__(self, job: RunningJob, write_empty: Callable[[], object]) -> None:
         self._job = job

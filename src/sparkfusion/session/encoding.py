@@ -1,4 +1,4 @@
-"""Encoding a plan, or saying why that cannot be done."""
+"""Encode a plan, or say why it cannot be encoded."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def encode_plan(plan: ExecutionPlan, context: SessionContext) -> bytes:
 
 
 def leaf_bytes(leaf: ExecutionPlan, context: SessionContext) -> int:
-    """What a leaf reads. Of one that cannot be encoded nothing is known: it counts as large, but for DataFusion's own
-    tables of names and of a recursion's rows."""
+    """How many bytes a leaf reads. A leaf that cannot be encoded counts as large, except DataFusion's own tables of
+    names and the rows of a recursion."""
     try:
         return scan_bytes(decode(encode_plan(leaf, context)))
     except NotDistributableError:

@@ -1,4 +1,4 @@
-"""The engine of a session: it plans queries, starts them, and tells what happens to them."""
+"""The engine of a session: it plans queries, starts them, and reports what happens to them."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ _log = logging.getLogger("sparkfusion")
 
 
 class Engine:
-    """What happens to the queries of one session.
+    """Plans and runs the queries of one session.
 
     Attributes:
         context: of DataFusion, with the session's tables and functions.
         settings: `session.config`.
-        tables: what is known of the session's tables.
+        tables: what is known about the session's tables.
     """
 
     def __init__(self, runner: Runner, settings: Mapping[str, object]) -> None:
@@ -84,7 +84,7 @@ class Engine:
     # ---- queries
 
     def plan(self, query: LazyQuery, *, with_rows: bool = False) -> Planned:
-        """Plan a query without running it; `with_rows`, so that it can be run when the session is gone."""
+        """Plan a query without running it. `with_rows`: so that it can be run after the session is closed."""
         if self._closed:
             raise UserError("the session is closed", hint="sparkfusion.connect() opens a new one")
         if query.changes is not None and query.changes.into is None:
@@ -95,7 +95,7 @@ class Engine:
         """Plan a query and start it.
 
         Args:
-            writes: for the query below a COPY: its tasks write their rows, instead of giving them to the reader.
+            writes: for the query of a COPY: its tasks write their rows, instead of giving them to the consumer.
         """
         id = new_query_id()
         if planned is None:
@@ -149,7 +149,7 @@ class Engine:
     # ---- rows into files
 
     def copy(self, source: LazyQuery, tail: str, mode: WriteMode | None = None) -> LazyQuery:
-        """The statement that writes the rows of `source`, as the rest of a COPY says, and counts them."""
+        """The statement that writes the rows of `source`, as the tail of a COPY says, and counts them."""
         view = f"sparkfusion_copy_{new_query_id()}"
         kept = self.settings["datafusion.execution.keep_partition_by_columns"] == "true"
         check_column_left(source.schema.names, tail, kept=kept)
@@ -200,7 +200,7 @@ class Engine:
     # ---- Spark
 
     def on_spark(self, what: str) -> SparkFrames:
-        """What only a runner on Spark can do. Raises for any other, where `what` says what cannot be done."""
+        """What only a runner on Spark can do. Raises for other runners; `what` says what is not possible."""
         if self._runner.spark is None:
             raise UserError(f"{what}: this session does not run on Spark", hint="use sparkfusion.connect(spark)")
         return self._runner.spark
@@ -219,7 +219,7 @@ class Engine:
     # ---- what users see of it
 
     def describe_runner(self) -> str:
-        """Where tasks run and where their frames are, for `explain`."""
+        """Where tasks run and where their frames are kept, for `explain`."""
         return self._runner.describe(self.settings.ours)
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:

@@ -56,11 +56,11 @@ def is_copy(target: datafusion.LogicalPlan) -> bool:
 def explain_rows(engine: Engine, explained: datafusion.DataFrame, query: LazyQuery) -> pa.Table:
     """The rows of an EXPLAIN.
 
-    A statement that writes is planned only to be run, which EXPLAIN ANALYZE does, once: some are applied by planning
-    them. So DataFusion's EXPLAIN, which plans, is asked about queries only.
+    A statement that writes is planned only to run it, because planning some of them applies them. EXPLAIN ANALYZE runs
+    it once. DataFusion's EXPLAIN, which plans, is asked about queries only.
 
     Args:
-        explained: the EXPLAIN as DataFusion has it. `query`: what it explains, not run yet.
+        explained: the EXPLAIN as DataFusion has it. `query`: what it explains, which has not run yet.
     """
     analyze = _kind(explained.logical_plan()) == "Analyze"
     if analyze and (query.writes or engine.plan(query).distribution.distributed):

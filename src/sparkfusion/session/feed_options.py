@@ -1,4 +1,4 @@
-"""What a user says of a feed, checked and completed by what its provider says of itself."""
+"""The user's arguments for a feed, checked, and completed by the attributes of its provider."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class FeedArguments:
 
 @dataclass(frozen=True)
 class FeedOptions:
-    """A feed as it is registered. Without a format, `reader` makes rows of its units."""
+    """A registered feed. Without a format, `reader` turns its units into rows."""
 
     schema: pa.Schema
     format: str | None
@@ -48,7 +48,8 @@ class FeedOptions:
 
 
 def resolve(name: str, provider: WorkUnitFeedProvider, said: FeedArguments) -> FeedOptions:
-    """What holds for the feed: the arguments, else what the provider says. A `UserError` names the table."""
+    """The options of the feed: the arguments, otherwise the attributes of the provider. A `UserError` names the
+    table."""
     if not callable(getattr(provider, "feed", None)):
         raise UserError(f"cannot register feed {name!r}: a {type(provider).__qualname__} has no feed() method")
 
@@ -104,7 +105,7 @@ def _own_schema(name: str, provider: WorkUnitFeedProvider) -> pa.Schema:
 def _with_partition_columns(
     name: str, schema: pa.Schema, columns: Sequence[str | tuple[str, pa.DataType]]
 ) -> tuple[pa.Schema, tuple[str, ...]]:
-    """The schema with its partition columns at the end. NULLs may be in every column: files may lack some."""
+    """The schema with its partition columns at the end. Every column may have NULLs: files may lack some columns."""
     if not isinstance(schema, pa.Schema):
         raise UserError(f"cannot register feed {name!r}: the schema is a {type(schema).__qualname__}, not pyarrow's")
     own: list[pa.Field] = []

@@ -18,7 +18,7 @@ _COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
 
 @dataclass(frozen=True)
 class QueryFilter:
-    """A condition on a table. `column`, `operator` and `value` are set where it compares a column with a constant."""
+    """A condition on a table. `column`, `operator` and `value` are set if it compares a column with a constant."""
 
     text: str
     column: str | None = None
@@ -27,7 +27,7 @@ class QueryFilter:
 
 
 def requests(plan: datafusion.LogicalPlan, schemas: Mapping[str, pa.Schema]) -> dict[str, list[ScanRequest]]:
-    """For each of these tables, what each of its scans in an optimized plan wants."""
+    """For each of these tables, what each of its scans in an optimized plan needs."""
     found: dict[str, list[ScanRequest]] = {name: [] for name in schemas}
     for scan in _scans(plan):
         name = scan.table_name()
@@ -37,9 +37,9 @@ def requests(plan: datafusion.LogicalPlan, schemas: Mapping[str, pa.Schema]) -> 
 
 
 def combine_requests(scans: Sequence[ScanRequest], expected: int) -> Sequence[ScanRequest]:
-    """One request for each scan of a table in the physical plan, which does not tell them apart.
+    """One request for each scan of a table in the physical plan, which does not distinguish them.
 
-    Where a query scans a table several times, only what holds for every scan is offered.
+    If a query scans a table several times, only what holds for every scan is offered.
     """
     if len(scans) != expected or not scans:
         return [ScanRequest(())] * expected
@@ -86,7 +86,8 @@ def _filter(condition: Expr) -> QueryFilter:
 
 
 class _Keeps:
-    """Evaluates a query's conditions on values of some columns, by DataFusion. What cannot be evaluated is kept."""
+    """Lets DataFusion evaluate a query's conditions on values of some columns. If that is not possible, the values are
+    kept."""
 
     def __init__(self, table: str, conditions: Sequence[Expr], schema: pa.Schema) -> None:
         self._table = '"' + table.replace('"', '""') + '"'

@@ -1,4 +1,5 @@
-"""Feeds of a session: how they are registered, so that DataFusion can plan over them, and found again in plans."""
+"""Feeds of a session: how they are registered, so that DataFusion can plan over them, and how plans are searched for
+them."""
 
 from __future__ import annotations
 
@@ -81,11 +82,11 @@ class FeedTables:
     def mark(
         self, root: PlanNode, tasks_for: Callable[[int], int], session_options: Mapping[str, str]
     ) -> tuple[FeedScan, ...]:
-        """Make scans of these tables scans of feeds, in place.
+        """Turn scans of these tables into scans of feeds, in place.
 
         Args:
-            tasks_for: the tasks that so many bytes are worth.
-            session_options: the `datafusion.*` options of the session; those of file formats hold for scans.
+            tasks_for: the number of tasks for a number of bytes.
+            session_options: the `datafusion.*` options of the session; those of file formats apply to scans.
         """
         if self._placeholders.home is None:
             return ()
@@ -102,11 +103,11 @@ class FeedTables:
         )
 
     def any_unsized(self, scans: tuple[FeedScan, ...]) -> bool:
-        """Whether one of these may be of any size."""
+        """Whether the size of one of these is unknown."""
         return any(self._feeds[scan.table][2].bytes is None for scan in scans)
 
     def small(self, scans: tuple[FeedScan, ...], most_bytes: int, most_rows: int) -> set[FeedId]:
-        """The scans of tables that are said to be no larger than that."""
+        """The scans of tables that are known to be no larger than that."""
         found = set()
         for scan in scans:
             options = self._feeds[scan.table][2]
@@ -116,7 +117,7 @@ class FeedTables:
         return found
 
     def declare(self, scans: tuple[FeedScan, ...], plan: datafusion.LogicalPlan) -> tuple[FeedDeclaration, ...]:
-        """What a query reads of them. `plan` is DataFusion's optimized one."""
+        """The feeds that a query reads. `plan` is DataFusion's optimized plan."""
         tables = {scan.table for scan in scans}
         wanted = requests(plan, {self._feeds[table][0]: self._feeds[table][2].schema for table in tables})
         made = []

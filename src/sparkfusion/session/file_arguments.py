@@ -1,4 +1,5 @@
-"""Arguments of `register_parquet`, `read_csv` and the like, read and changed alike for every format."""
+"""Arguments of `register_parquet`, `read_csv` and similar methods, read and changed in the same way for every
+format."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ _CSV_ENDING = ".csv"
 
 
 class FileArguments:
-    """Arguments of any of the methods by one name each, whether they are arguments or attributes of CSV's options."""
+    """Arguments of any of these methods, by one name each: as arguments, or as attributes of CSV's options."""
 
     def __init__(self, method: str, arguments: dict[str, Any]) -> None:
         self.arguments = arguments
@@ -32,7 +33,7 @@ class FileArguments:
 
     @property
     def extension(self) -> str | None:
-        """What the user said; CSV's options cannot tell their default from what was said."""
+        """The extension that the user gave. In CSV's options a default cannot be distinguished from a given value."""
         found: str | None = self.get("file_extension")
         return None if self._options is not None and found == _CSV_ENDING else found
 
@@ -50,7 +51,7 @@ class FileArguments:
 
 
 def with_csv_options(method: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of the arguments; those of CSV as an options object, because `register_csv` takes more that way."""
+    """A copy of the arguments. Those of CSV become an options object, because `register_csv` accepts more that way."""
     arguments = dict(given)
     if isinstance(arguments.get("options"), CsvReadOptions):
         arguments["options"] = copy.copy(arguments["options"])

@@ -1,8 +1,9 @@
-"""Tables of files: what the arguments of `register_parquet`, `read_csv` and the like leave open, the files say.
+"""Tables of files: arguments that `register_parquet`, `read_csv` and similar methods were not given are read from the
+files.
 
-Partition columns come from directories `name=value`, and the ending and the compression from the files' names. Hidden
-files are left out. A partition that means NULL is NULL: the table is then a view over DataFusion's, whose
-conditions still prune directories.
+Partition columns come from directories `name=value`, and the extension and the compression from the files' names.
+Hidden files are left out. If a directory means NULL, the table is a view over DataFusion's table, so that queries see
+NULL; conditions on the view still prune directories.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _PLAIN = pa.string()
 
 @dataclass(frozen=True)
 class Arrangement:
-    """The arguments that DataFusion gets, and the columns whose values have to be read from text."""
+    """The arguments that DataFusion gets, and the columns whose values have to be parsed from text."""
 
     method: str
     arguments: dict[str, Any]
@@ -55,13 +56,14 @@ class Arrangement:
         return show_partitions(dataframe, self.columns)
 
     def of_files_alone(self) -> dict[str, Any]:
-        """Arguments that read the files without partition columns."""
+        """Arguments to read the files without partition columns."""
         arguments = with_csv_options(self.method, self.arguments)
         FileArguments(self.method, arguments).set_partitions([])
         return arguments
 
     def with_schema(self, schema: pa.Schema) -> Arrangement:
-        """The same for files that hold their partition columns too, in this schema: those of the directories count."""
+        """The same for files that also have their partition columns, in this schema. The values of the directories
+        count."""
         twice = ", ".join(repr(column.name) for column in self.columns if column.name in schema.names)
         if twice and FORMATS[self.method] == "csv":
             raise UserError(
@@ -121,8 +123,8 @@ def arrange(
 
 @contextmanager
 def drift_explained(arranged: Arrangement) -> Iterator[None]:
-    """Let an error about the files' schemas name the files: two that cannot be combined, or one that cannot be read.
-    Those of this machine are looked at."""
+    """Add file names to an error about the files' schemas: two files that cannot be combined, or one that cannot be
+    read. Only files of this machine are checked."""
     try:
         yield
     except Exception as error:
@@ -138,7 +140,7 @@ def drift_explained(arranged: Arrangement) -> Iterator[None]:
 
 
 def _one_by_one(arranged: Arrangement) -> tuple[list[str], Callable[[str], pa.Schema]]:
-    """The files, and how to read the schema of one."""
+    """The files, and a function that reads the schema of one."""
     path, format = arranged.arguments["path"], FORMATS[arranged.method]
     extension = FileArguments(arranged.method, arranged.arguments).extension or f".{format}"
     files = [f"/{file}" for file in list_files(listing_context(), path, extension)]
@@ -201,12 +203,12 @@ def _look(format: str, settings: FileArguments, prepare: Callable[[SessionContex
 
 
 def _is_file(path: str) -> bool:
-    """Whether a path names one file; of a URL, its ending tells."""
+    """Whether a path names one file; for a URL, its extension decides."""
     return format_of(path) is not None and not path.endswith("/") if "://" in path else Path(path).is_file()
 
 
 def visible_files(path: Any) -> str | None:
-    """A directory of this machine as a glob of its visible files; None for anything that no glob can say."""
+    """A directory of this machine as a glob of its visible files; None if no glob can express it."""
     if not isinstance(path, str | PathLike) or "://" in str(path) or _GLOB & set(str(path)):
         return None
     return f"{str(path).rstrip('/')}/{_VISIBLE}"

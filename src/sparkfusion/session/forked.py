@@ -8,14 +8,14 @@ from sparkfusion.errors import UserError
 
 
 class _Process:
-    """What this process has done, and inherited."""
+    """What this process has done, and what it inherited."""
 
     used = False
     forked_after_use = False
 
 
 def check_not_forked() -> None:
-    """Called before anything is asked of DataFusion. Refuses in a process that was forked from one with a session."""
+    """Refuse to work in a process that was forked from one with a session. Called before every use of DataFusion."""
     if _Process.forked_after_use:
         raise UserError(
             "this process was forked from one that had opened a session, and DataFusion does not work after a fork",

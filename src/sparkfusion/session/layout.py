@@ -1,6 +1,6 @@
-"""What is in the directory of a table: how its files end, which directories are partitions, what is hidden.
+"""What is in the directory of a table: the extension of its files, which directories are partitions, what is hidden.
 
-DataFusion lists the files, so every object store works; what their names mean is decided as `feeds.Files` does.
+DataFusion lists the files, so this works with every object store. Their names are interpreted as in `feeds.Files`.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class PartitionColumn:
 
 @dataclass(frozen=True)
 class Layout:
-    """What a listing says of a table.
+    """What a listing tells about a table.
 
     Attributes:
-        extension: how names of the table's files end; None if no file says.
-        compression: what packed all of them.
+        extension: the extension of the table's files; None if there is no file.
+        compression: the compression of all of them.
         has_nulls: whether a directory means NULL.
-        has_hidden: whether files that writers hide, such as `_SUCCESS`, are among those that DataFusion lists.
+        has_hidden: whether DataFusion lists files that are hidden, such as `_SUCCESS`.
     """
 
     extension: str | None = None
@@ -53,7 +53,7 @@ class Layout:
 
 
 def list_files(context: SessionContext, paths: Paths, extension: str, object_store: Any = None) -> list[str]:
-    """The files, as DataFusion lists them, without reading one."""
+    """The files, as DataFusion lists them. No file is read."""
     several: Any = [str(path) for path in paths] if isinstance(paths, list | tuple) else str(paths)
     context.register_csv("listed", several, _ANY_COLUMN, file_extension=extension, object_store=object_store)
     encoded = context.table("listed").execution_plan().to_bytes(context)
@@ -75,12 +75,12 @@ def has_files(prepare: Callable[[SessionContext], None], path: str) -> bool:
 def survey(
     files: Sequence[str], paths: Paths, format: str | None, *, known: pa.Schema | None = None, hive: bool = True
 ) -> Layout:
-    """What the names of a table's files say.
+    """What the names of a table's files tell.
 
     Args:
-        format: only files that end like it count; None takes all, whatever their ending.
-        known: types of partition columns; others are int64 if all their values are integers, else strings.
-        hive: whether to look for partition columns. All files must have the same.
+        format: only files with its extension count; None takes all files.
+        known: types of partition columns; others are int64 if all their values are integers, otherwise strings.
+        hive: whether to look for partition columns. All files must have the same ones.
     """
     shown = [file for file in files if not is_hidden(_name(file))]
     of_format = [file for file in shown if format is None or format_of(file) == format]
@@ -151,7 +151,7 @@ def _partitions(file: str, roots: list[str]) -> list[str]:
 
 
 def _roots(paths: Paths) -> list[str]:
-    """The directories that paths mean, as an object store spells them: without the part of a glob."""
+    """The directories of paths, as an object store spells them, without the parts of a glob."""
     found = []
     for path in paths if isinstance(paths, list | tuple) else [paths]:
         text = fspath(path) if isinstance(path, str | PathLike) else str(path)
@@ -168,10 +168,10 @@ def _name(file: str) -> str:
 
 
 def describe_drift(files: Sequence[str], read: Callable[[str], pa.Schema]) -> str | None:
-    """Which two of some files have one column with types that cannot be combined, in words; None if none has.
+    """Two of the files that have a column with types that cannot be combined, in words; None if there are none.
 
     Args:
-        read: gives the schema of a file.
+        read: returns the schema of a file.
     """
     seen: dict[str, tuple[pa.DataType, str]] = {}
     for file in files:

@@ -1,4 +1,4 @@
-"""A query before it runs. Session and DataFrame make it, the engine plans and starts it."""
+"""A query that has not run. Session and DataFrame make it; the engine plans and starts it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LazyQuery:
 
     @property
     def source(self) -> LazyQuery:
-        """The query whose rows it writes, if that is run like any other; else itself."""
+        """The query whose rows it writes, if that runs like any other query; otherwise itself."""
         if self.changes is not None and self.changes.into is not None:
             return LazyQuery(self.changes.reads[0])
         return self.copies.source if self.copies is not None else self

@@ -1,4 +1,4 @@
-"""The files of an in-memory table: its rows, written for tasks, in one version after the other."""
+"""The files of an in-memory table: its rows, written for tasks, one version after the other."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _MOST_FILES = 16
 
 
 class TableFiles:
-    """The rows of one version of a table. They are removed when the table and all queries that read them let go.
+    """The rows of one version of a table. They are removed when neither the table nor a query needs them.
 
     Attributes:
-        links: where plans are made to look for each file, until the next version is there instead.
+        links: where plans look for each file, until the next version replaces it.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -41,7 +41,7 @@ def _remove(path: Path, owner: int) -> None:
 
 
 def write_version(directory: Path, batches: list[pa.RecordBatch], schema: pa.Schema, links: Path) -> TableFiles:
-    """Write all rows, in their order, to several files: tasks share files, also where DataFusion would split none.
+    """Write all rows, in their order, to several files: tasks can share files, even if DataFusion would not split one.
 
     Args:
         directory: a new one, named by table and version.
@@ -65,7 +65,7 @@ def write_version(directory: Path, batches: list[pa.RecordBatch], schema: pa.Sch
 
 
 def fits(schema: pa.Schema) -> bool:
-    """Whether Parquet gives back every value, and every type, as it was."""
+    """Whether Parquet returns every value, and every type, unchanged."""
     distinct = len(set(schema.names)) == len(schema) > 0
     return distinct and all(_fits_type(field.type) and not field.metadata for field in schema)
 

@@ -1,7 +1,7 @@
-"""How much of a plan's input is rows that are in this process's memory already, told without encoding them.
+"""How much of a plan's input is rows that are already in this process's memory, found without encoding them.
 
-Encoding a plan copies the rows of its in-memory tables (0.9 s for 190 MB), so it is done only for queries that
-are distributed.
+Encoding a plan copies the rows of its in-memory tables (0.9 s for 190 MB), so it is done only for queries that are
+distributed.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def survey(plan: ExecutionPlan) -> tuple[int, list[ExecutionPlan]]:
 
 
 def memory_bytes(leaf: ExecutionPlan) -> int | None:
-    """About how many bytes of rows a scan of an in-memory table gives; None for any other node.
+    """About how many bytes of rows a scan of an in-memory table returns; None for any other node.
 
-    The first batches of each partition stand for the others: a look at every batch takes as long as a small query.
+    Estimated from the first batches of each partition: looking at every batch takes as long as a small query.
     """
     found = _MEMORY_SCAN.match(leaf.display())
     if found is None:
@@ -61,5 +61,5 @@ def memory_bytes(leaf: ExecutionPlan) -> int | None:
 
 @cache
 def whole_batches() -> SessionContext:
-    """A context in which scans give batches as they are, however large, and not slices of them."""
+    """A context in which scans return batches unchanged, however large, and not in slices."""
     return SessionContext(SessionConfig().with_batch_size(_ANY_ROWS))

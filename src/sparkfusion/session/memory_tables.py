@@ -1,11 +1,12 @@
 """In-memory tables by reference: tasks read their rows from files, written once for each version of a table.
 
-DataFusion encodes the rows of such a table with every plan that scans it. So in queries the name of a large one means
-a view: its rows in memory, or those of its files, whichever a function says. DataFusion evaluates the function while it
-plans, and drops the other half. On a single node the rows in memory are left, in a plan for tasks the files.
+DataFusion encodes the rows of such a table with every plan that scans it. So in queries the name of a large table means
+a view: a union of its rows in memory and the rows of its files, of which a function selects one. DataFusion evaluates
+the function while it plans, and drops the other half. A plan for a single node keeps the rows in memory, a plan for
+tasks keeps the files.
 
-The function belongs to one table. As it is in every plan that reads the table, the files go when the table is gone from
-the catalog and the last of these plans is.
+The function belongs to one table, and is in every plan that reads the table. So the files can be removed when the table
+is gone from the catalog and the last of these plans is gone.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ _CHANGES = re.compile(
 
 
 class Reference:
-    """An in-memory table, and the files of its last version that was written. Plans of its view hold it.
+    """An in-memory table, and the files of the last version that was written. Plans of its view hold it.
 
-    It must not hold the view: what is inside a plan is out of reach of Python's garbage collection.
+    It must not hold the view: Python's garbage collection does not see what is inside a plan.
     """
 
     def __init__(self, number: int, table: Table) -> None:
@@ -58,7 +59,7 @@ class Reference:
         self.links = Path()
 
     def size(self) -> int:
-        """About its bytes, now. What DataFusion shows of it changes with its count of batches."""
+        """About how many bytes it has now. DataFusion's display of the table changes with its number of batches."""
         (scan,) = leaves(_scan(self.table))
         if scan.display() != self.shown:
             self.shown, self.bytes = scan.display(), memory_bytes(scan) or 0
@@ -67,14 +68,14 @@ class Reference:
 
 @dataclass
 class _Named:
-    """What the catalog's name of a table stands for; the view is made when a query needs it."""
+    """What a table's name in the catalog stands for. The view is made when a query needs it."""
 
     reference: Reference
     view: Table | None = None
 
 
 class MemoryTables:
-    """The in-memory tables of a session's own schema. Any thread may call it."""
+    """The in-memory tables of a session's own schema. Any thread may call any method."""
 
     def __init__(self, schema: SessionSchema) -> None:
         self._schema = schema
@@ -88,7 +89,7 @@ class MemoryTables:
         schema.forget_in(self._by_name)
 
     def adopt(self, names: Iterable[str]) -> None:
-        """Look at tables that were just made, and remember those that are in memory."""
+        """Check tables that were just made, and remember those that are in memory."""
         with self._lock:
             for name in names:
                 table = self._schema.own(name)
@@ -107,7 +108,7 @@ class MemoryTables:
         self.adopt(name for name in self._schema.names() if self._schema.own(name) is not before.get(name))
 
     def views(self, text: str, threshold: int) -> dict[str, Table]:
-        """What names in this query shall mean: a view, for tables of more than `threshold` bytes."""
+        """What names in this query mean: a view, for tables of more than `threshold` bytes."""
         found: dict[str, Table] = {}
         if self._closed or _CHANGES.match(text):
             return found
@@ -134,7 +135,7 @@ class MemoryTables:
 
     @contextmanager
     def noticing(self) -> Iterator[set[Reference]]:
-        """The tables whose view is met while this thread plans a query."""
+        """The tables whose view is used while this thread plans a query."""
         self._planning.seen = seen = set[Reference]()
         try:
             yield seen
@@ -143,7 +144,8 @@ class MemoryTables:
 
     @contextmanager
     def in_files(self, references: set[Reference], directory: str) -> Iterator[list[TableFiles]]:
-        """Let these tables be scans of their files, in plans that this thread makes. The plan needs the files."""
+        """Let these tables be scans of their files in plans that this thread makes. The files must live as long as the
+        plan."""
         with self._lock:
             files = [self._write(reference, directory) for reference in references]
             self._planning.files = references
@@ -153,7 +155,7 @@ class MemoryTables:
             del self._planning.files
 
     def point_to_versions(self, root: PlanNode, files: Iterable[TableFiles]) -> None:
-        """Let scans name the files of a version, which stay, in place."""
+        """Let scans name the files of a version, which do not change, in place."""
         links = (link for each in files for link in each.links.items())
         paths = {object_path(str(link)): object_path(str(path)) for link, path in links}
         for node in walk(root):
@@ -197,7 +199,7 @@ class MemoryTables:
 
 
 def _tell_where(planning: threading.local, reference: Reference, numbers: pa.Array) -> pa.Array:
-    """Whether the rows of a table are those in memory, for the plan that this thread makes."""
+    """Whether the plan that this thread makes reads the rows of a table in memory."""
     getattr(planning, "seen", set[Reference]()).add(reference)
     return pa.array([reference not in getattr(planning, "files", ())] * len(numbers))
 
@@ -208,7 +210,7 @@ def _scan(table: Table) -> ExecutionPlan:
 
 
 def _identity(batch: pa.RecordBatch) -> tuple[object, ...]:
-    """Where a batch is in memory. Two that are there at the same time and differ, differ in this."""
+    """Where a batch is in memory. Two different batches that exist at the same time differ in this."""
     columns = (
         (len(column), column.offset, *(buffer.address if buffer is not None else 0 for buffer in column.buffers()))
         for column in batch.columns

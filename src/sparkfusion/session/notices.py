@@ -1,4 +1,4 @@
-"""What a session says about queries that run on a single node although they read enough to be distributed."""
+"""What a session logs about queries that run on a single node although they read enough to be distributed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _log = logging.getLogger("sparkfusion")
 
 
 def require_distributed(distribution: Distribution) -> None:
-    """Raise for a query that would run on a single node. One that reads too little to split may."""
+    """Raise for a query that would run on a single node, unless it reads too little to be split."""
     if not distribution.distributed and distribution.why is not Why.SMALL:
         raise UserError(
             f"the query cannot be distributed: {distribution.reason}",
@@ -24,7 +24,7 @@ def require_distributed(distribution: Distribution) -> None:
 
 
 class Notices:
-    """Counts such queries of one session by their reasons. Each reason is logged once; any thread may call it."""
+    """Counts such queries of one session by their reasons. Each reason is logged once. Any thread may call it."""
 
     def __init__(self, emit: Subscriber) -> None:
         self._emit = emit
@@ -32,7 +32,8 @@ class Notices:
         self._counts: Counter[str] = Counter()
 
     def note(self, query: QueryId, distribution: Distribution) -> None:
-        """Tell of a query that starts on a single node. Nothing is said if that is what was asked for, or no loss."""
+        """Log and emit that a query starts on a single node. Nothing is logged if the user asked for that, or if the
+        query is small."""
         if distribution.distributed or distribution.why is not Why.REFUSED:
             return
         reason = str(distribution.reason)

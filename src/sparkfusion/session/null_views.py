@@ -1,8 +1,8 @@
-"""NULL partitions that were not there when a table was made.
+"""NULL partitions that did not exist when a table was made.
 
-A table with such a directory is a view (`external_tables`, `file_tables`). Other tables stay DataFusion's, which take
-INSERT. When a directory for NULL comes later, by an INSERT or from another program, queries read the table through a
-view from then on.
+A table with such a directory is a view (`external_tables`, `file_tables`). Other tables stay DataFusion's own, which
+support INSERT. If a directory for NULL comes later, by an INSERT or from another program, queries read the table
+through a view from then on.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _MAKES = re.compile(r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:TEMPORARY\s+)?(?:TABLE|
 
 
 def makes_of_rows(text: str) -> bool:
-    """Whether a statement makes a table or a view of a query's rows."""
+    """Whether a statement makes a table or a view from the rows of a query."""
     return _MAKES.match(text) is not None
 
 
 def null_views(tables: DirectoryTables, text: str) -> dict[str, Table]:
-    """What names in a query shall mean: a view, for tables on this machine that have got NULL partitions.
+    """What names in a query mean: a view, for tables on this machine that have got NULL partitions.
 
-    The table that a statement inserts into stays what it is.
+    The table that a statement inserts into is not replaced.
     """
     written = INSERT.match(text)
     target = tables.own_name(written[1]) if written is not None else None

@@ -1,4 +1,5 @@
-"""Object stores of a session: registered in contexts of this process, and as a recipe in those of tasks elsewhere."""
+"""Object stores of a session: registered in contexts of this process, and sent as a recipe to tasks in other
+processes."""
 
 from __future__ import annotations
 
@@ -20,9 +21,10 @@ _MAKE = "pass a function that creates it, for example register_object_store({sch
 
 @dataclass(frozen=True)
 class StoreRecipe:
-    """How to make the stores of a session in another process. Travels with tasks, which call it with their context.
+    """How to make the stores of a session in another process. It is sent with tasks, which call it with their context.
 
-    A store is made once in a process, however many tasks use it. Functions in it may hold secrets, so it shows none.
+    A store is made once in each process, however many tasks use it. Its functions may hold secrets, so its text shows
+    none.
     """
 
     stores: tuple[tuple[str, str | None, bytes], ...] = field(repr=False)
@@ -33,9 +35,9 @@ class StoreRecipe:
 
 
 class ObjectStores:
-    """What a session registered, in that order. A store is a live object, or a function that makes one.
+    """The stores that a session registered, in that order. Each is a live object, or a function that makes one.
 
-    A live object serves this process only: DataFusion's stores cannot be pickled.
+    A live object can be used in this process only: DataFusion's stores cannot be pickled.
     """
 
     def __init__(self) -> None:
@@ -44,7 +46,7 @@ class ObjectStores:
         self._pickled: dict[tuple[str, str | None], bytes] = {}
 
     def add(self, context: SessionContext, scheme: str, store: Any, host: str | None = None) -> None:
-        """Register a store in a context now, and in every one that `prepare` is called with from now on."""
+        """Register a store in a context now, and in every context that `prepare` is called with later."""
         made = _make(scheme, store) if callable(store) else store
         context.register_object_store(scheme, made, host)
         key = (scheme, host)
@@ -60,7 +62,7 @@ class ObjectStores:
             context.register_object_store(scheme, store, host)
 
     def recipe(self, plans: Iterable[bytes]) -> StoreRecipe | None:
-        """The stores for tasks elsewhere; None if there are none to make.
+        """The stores for tasks in other processes; None if there are none.
 
         Args:
             plans: what the tasks will run. A live store that one of them reads from is a user's error.
@@ -86,13 +88,14 @@ class ObjectStores:
 
 
 def _serves(key: tuple[str, str | None], url: str) -> bool:
-    """Whether a store may be the one of a URL; one without a host says its bucket to DataFusion only."""
+    """Whether a store may be the one of a URL. A store that was registered without a host tells its bucket only to
+    DataFusion."""
     scheme, host = key
     return url.rstrip("/") == f"{scheme}{host}" if host is not None else url.startswith(scheme)
 
 
 def _stores_read(plans: Iterable[bytes]) -> set[str]:
-    """URLs of stores; every process has the one of its files itself."""
+    """The URLs of stores that plans read. The store of local files is left out: every process has its own."""
     nodes = (node for plan in plans for node in walk(decode(plan)))
     found = {conf.object_store_url for node in nodes if (conf := file_scan_conf(node)) is not None}
     return {url for url in found if not url.startswith("file:")}
@@ -111,7 +114,8 @@ def _pickle(scheme: str, function: Any) -> bytes:
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """DataFusion's store classes name a module that does not exist; an empty shell of them would travel."""
+    """Pickles DataFusion's store classes by their real module: they name one that does not exist, and would arrive as
+    empty shells."""
 
     def reducer_override(self, obj: Any) -> Any:
         name = obj.__name__ if isinstance(obj, type) else ""

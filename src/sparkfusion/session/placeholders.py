@@ -1,8 +1,10 @@
-"""Placeholder files of tables whose rows are elsewhere. They go with the table, and with the last query that reads it.
+"""Placeholder files of tables whose rows are elsewhere. They are removed with the table, after the last query that
+reads it.
 
-DataFusion scans such a table as a directory of Arrow files. They are no Arrow files: reading one fails, instead of
-finding no rows. Queries find a view of the table, with a condition that always holds. DataFusion evaluates it while it
-plans; until then the condition is in every plan that reads the table, so it tells when the last of them is gone.
+DataFusion scans such a table as a directory of Arrow files. The files are not valid Arrow files: reading one fails,
+instead of returning no rows. Queries see a view of the table, with a condition that is always true. DataFusion
+evaluates it while it plans. Until then every plan that reads the table holds the condition, so it shows when the last
+plan is gone.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ class Placed:
 
 
 class _Holds:
-    """A condition that holds for every row. Tasks may get it too, where a user has switched the optimizer off."""
+    """A condition that is true for every row. Tasks may get it too, if a user has switched the optimizer off."""
 
     def __call__(self, numbers: pa.Array) -> pa.Array:
         return pa.array([True] * len(numbers))
@@ -60,15 +62,17 @@ class Placeholders:
 
     @property
     def home(self) -> Path | None:
-        """The directory of all of them, as soon as there is one. The files of a table are in one that is its number."""
+        """The directory of all placeholder files, once there is one. The files of a table are in a directory named by
+        its number."""
         return self._home.path if self._home is not None else None
 
     def register(
         self, context: SessionContext, name: str, number: int, columns: pa.Schema, parts: int, forget: Forget
     ) -> str:
-        """Register a table of so many files, and say what plans call it.
+        """Register a table of so many files, and return its name in plans.
 
-        In a schema that is not the session's own no one tells when the table goes: there it stays with the session.
+        In a schema that is not the session's own, nothing tells when the table is dropped: there it stays as long as
+        the session.
         """
         with self._schema.registering() as registered:
             placed = self._place(context, name, number, columns, parts, forget)
@@ -79,7 +83,7 @@ class Placeholders:
         return placed.name
 
     def read(self, name: str, number: int, columns: pa.Schema, parts: int, forget: Forget) -> Placed:
-        """Such a table without a place in a catalog."""
+        """Such a table without a name in a catalog."""
         return self._place(SessionContext(), name, number, columns, parts, forget)
 
     def _place(

@@ -1,4 +1,4 @@
-"""Planning a query for distribution: DataFusion plans under options that are safe to isolate, then the cut."""
+"""Plan a query for distribution: DataFusion plans it with options that are safe for isolated tasks, then it is cut."""
 
 from __future__ import annotations
 
@@ -90,15 +90,15 @@ class Planner:
         self._spool.close()
 
     def output_schema(self, graph: StageGraph) -> pa.Schema:
-        """The schema of the last stage's rows; DataFusion settles coerced types only while it optimizes."""
+        """The schema of the last stage's rows; DataFusion determines coerced types only while it optimizes."""
         with self._lock:
             return self._probe_for(graph.spark_functions).describe(decode(graph.stages[-1].plan)).arrow
 
     def plan(self, dataframe: datafusion.DataFrame, *, with_rows: bool = False) -> Planned:
-        """Decide how a query runs. Raises for queries that are wrong, never for those that cannot be distributed.
+        """Decide how a query runs. Raises for invalid queries, never for queries that cannot be distributed.
 
         Args:
-            with_rows: in-memory tables stay in the plan, whatever their size: it may be run when the session is gone.
+            with_rows: in-memory tables stay in the plan, whatever their size: it may run after the session is closed.
         """
         started = time.perf_counter()
         check_not_forked()
@@ -175,7 +175,7 @@ class Planner:
         return graph
 
     def _choose(self, dataframe: datafusion.DataFrame, attempt: _Attempt, upper: int) -> PlanNode:
-        """The query's plan, for as many partitions as it is worth."""
+        """The query's plan, for as many partitions as its size justifies."""
         logical = dataframe.logical_plan()
         try:
             with self._tables.in_memory.noticing() as referred:
@@ -261,7 +261,8 @@ class Planner:
     def _why(
         self, refusal: NotDistributableError, dataframe: datafusion.DataFrame, physical: _Physical | None = None
     ) -> Why:
-        """The kind of a refusal: one that reads little is small, whatever else keeps it from being distributed."""
+        """The kind of a refusal. A query that reads little counts as small, even if it could not be distributed
+        anyway."""
         settings = self._settings.ours
         if refusal.why is Why.SMALL:
             return Why.SMALL
@@ -275,7 +276,8 @@ class Planner:
         return refusal.why if worth else Why.SMALL
 
     def _readable_bytes(self, logical: datafusion.LogicalPlan, physical: _Physical | None) -> int:
-        """About what a query reads, also one that cannot be encoded. EXPLAIN and the like count with their query.
+        """About how many bytes a query reads, also if it cannot be encoded. EXPLAIN and similar statements count with
+        their query.
 
         Args:
             physical: its plan, if it was planned before: planning a very long expression takes seconds.
@@ -311,7 +313,7 @@ class _Physical:
 
 
 class _Attempt:
-    """What one call of `plan` gathers on its way."""
+    """What one call of `plan` collects."""
 
     def __init__(self, settings: config.Settings, options: dict[str, str], *, with_rows: bool) -> None:
         self.settings = settings
@@ -340,7 +342,7 @@ def _leaves(logical: datafusion.LogicalPlan) -> list[datafusion.LogicalPlan]:
 
 
 def _size_options(attempt: _Attempt) -> dict[str, str]:
-    """DataFusion's own thresholds, moved to what distribution makes worth it; a user's wider ones stay."""
+    """DataFusion's own thresholds, moved to values that suit distribution; larger values of the user are kept."""
     settings, options = attempt.settings, attempt.base_options
     broadcast = settings.integer("broadcast_bytes")
     return {

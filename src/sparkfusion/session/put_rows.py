@@ -1,4 +1,4 @@
-"""Rows of a query into an in-memory table: all are computed first, as of any query, then put there at once."""
+"""Write the rows of a query into an in-memory table: all rows are computed first, then stored at once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PutJob:
     """A job whose one frame is the count of rows. The query starts with the first `next_frame`.
 
     Args:
-        start: starts the query. `put`: puts its rows into the table.
+        start: starts the query. `put`: stores its rows in the table.
     """
 
     def __init__(self, start: Callable[[], RunningQuery], put: Callable[[pa.Table], None]) -> None:
@@ -65,9 +65,9 @@ class PutJob:
 
 
 def put_rows(context: SessionContext, change: Change, rows: pa.Table) -> None:
-    """Add rows to an in-memory table, or put them in place of those it has. An error leaves the table as it was.
+    """Add rows to an in-memory table, or replace the rows it has. An error leaves the table unchanged.
 
-    Views and frames over the table go on to read it. So its rows are removed, and not the table.
+    Views and DataFrames over the table must stay valid. So its rows are removed, and not the table.
     """
     table = change.into
     assert table is not None

@@ -12,7 +12,8 @@ _NO_JOIN = "DataFusion cannot plan a scalar subquery in ORDER BY, GROUP BY, ON, 
 
 
 def single_node_plans(dataframe: datafusion.DataFrame) -> bool:
-    """Whether DataFusion can plan a query as the session has it, without the options that make it safe to isolate."""
+    """Whether DataFusion can plan a query with the session's own options, instead of those that are safe for isolated
+    tasks."""
     try:
         dataframe.execution_plan()
     except Exception:
@@ -21,14 +22,14 @@ def single_node_plans(dataframe: datafusion.DataFrame) -> bool:
 
 
 def why_not_planned(error: SparkfusionError) -> str:
-    """The reason if DataFusion plans a query only without the options that make it safe to isolate."""
+    """The reason if DataFusion can plan a query only without the options that are safe for isolated tasks."""
     if _SUBQUERY_LEFT in error.message:
         return _NO_JOIN
     return f"DataFusion cannot plan it for isolated tasks: {first_words(error)}"
 
 
 def too_small(scanned: int, upper: int) -> str:
-    """The reason if a query is worth one partition only."""
+    """The reason if a query is too small for more than one partition."""
     if upper == 1:
         return f"{TARGET} is 1"
     if scanned == 0:

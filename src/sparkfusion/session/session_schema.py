@@ -1,4 +1,4 @@
-"""The schema `public` of a session: DataFusion's own, but for tables that mean something else while a query is read."""
+"""The schema `public` of a session: like DataFusion's own, but names can mean other tables while a query is read."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from datafusion.catalog import SchemaProvider, Table
 
 
 class SessionSchema(SchemaProvider):
-    """Tables by their names, as DataFusion's schema of tables in memory has them. Any thread may call it.
+    """Tables by their names, as in DataFusion's schema of tables in memory. Any thread may call any method.
 
-    DataFusion calls `table`, `register_table` and the like; its binding reads `table_names` as an attribute.
+    DataFusion calls `table`, `register_table` and so on; its binding reads `table_names` as an attribute.
     """
 
     def __init__(self, context: SessionContext) -> None:
-        """Become the schema of this context, which is new."""
+        """Become the schema of this new context."""
         self._tables: dict[str, Table] = {}
         self._views: dict[str, Table] = {}
         self._here = threading.local()
@@ -57,12 +57,12 @@ class SessionSchema(SchemaProvider):
         return self._tables.get(name)
 
     def forget_in(self, known: dict[str, Any]) -> None:
-        """Let what is known of a table go with the table."""
+        """When a table is dropped, remove its entry from this mapping too."""
         self._known.append(known)
 
     @contextmanager
     def registering(self) -> Iterator[list[str]]:
-        """The names of the tables that this thread registers here meanwhile."""
+        """The names of the tables that this thread registers here while the `with` lasts."""
         self._here.registered = names = list[str]()
         try:
             yield names
@@ -70,7 +70,7 @@ class SessionSchema(SchemaProvider):
             self._here.registered = []
 
     def show_as(self, name: str, view: Table) -> None:
-        """From now on let queries find a view of the table, as long as the table is there."""
+        """From now on queries find a view of the table, as long as the table exists."""
         self._views[name] = view
 
     @contextmanager

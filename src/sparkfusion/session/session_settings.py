@@ -82,7 +82,7 @@ class SessionSettings(MutableMapping[str, str]):
         return self[_INFORMATION_SCHEMA] == "true"
 
     def datafusion_options(self) -> dict[str, str]:
-        """Every `datafusion.*` option that has a value; this is what travels to workers."""
+        """Every `datafusion.*` option that has a value; these are sent to workers."""
         known = self._read
         if known is None:
             rows = self._datafusion_rows()
@@ -100,7 +100,7 @@ class SessionSettings(MutableMapping[str, str]):
                 self._read = None
 
     def expect_changes_elsewhere(self) -> None:
-        """From now on read the options every time: somebody else has the context, and may set options there."""
+        """From now on read the options every time: other code has the context, and may set options there."""
         self._read, self._elsewhere = None, True
 
     def items(self) -> ItemsView[str, str]:
@@ -113,9 +113,9 @@ class SessionSettings(MutableMapping[str, str]):
         return pa.Table.from_pylist([*self._datafusion_rows(), *ours], schema=ENTRIES_SCHEMA).sort_by("name")
 
     def _datafusion_rows(self) -> list[dict[str, str | None]]:
-        """DataFusion tells its options in SQL only, and only while the information schema is on.
+        """DataFusion shows its options in SQL only, and only while the information schema is on.
 
-        While it is off, a copy of the configuration is asked. Limits of the runtime (`datafusion.runtime.*`) are no
+        While it is off, a copy of the configuration is used. Limits of the runtime (`datafusion.runtime.*`) are not
         part of a configuration, so they are not listed then.
         """
         try:

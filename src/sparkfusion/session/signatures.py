@@ -14,7 +14,7 @@ _ON_ERROR_TEXT = 'on_error: "fail", or "skip" to leave out lines that cannot be 
 
 
 def describe_method(method: Callable[..., Any], original: Callable[..., Any], format: str | None) -> None:
-    """Let a method of a session show what it takes: the original's arguments, and ours for files of this format."""
+    """Give a method of a session its signature: the original's arguments, and ours for files of this format."""
     if format is None:
         return
     added = {_HIVE: _HIVE_TEXT} | ({_ON_ERROR: _ON_ERROR_TEXT} if format in _SKIPPING else {})

@@ -1,4 +1,4 @@
-"""A query that is not distributed: DataFusion runs it whole, in this process, as its user configured it."""
+"""A query that is not distributed: DataFusion runs it as a whole, in this process, with the user's options."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ _PATIENCE_SECONDS = 10.0
 def limit(
     dataframe: datafusion.DataFrame, settings: Settings, options: Mapping[str, str], prepare: PrepareContext
 ) -> tuple[datafusion.DataFrame, OwnedDirectory | None]:
-    """The same query, under the memory limits that tasks have: with the memory of all slots, and their place to spill.
+    """The same query with the memory limits of tasks: with the memory of all slots, and their spill directory.
 
-    It gets a context of its own. One that is kept would remember which files a table had. In a chosen place it spills
-    into a directory that the job removes: DataFusion keeps its own as long as anything holds the context.
+    It gets a context of its own, because a context that is kept would remember which files a table had. If a spill
+    directory is set, it spills into a directory there that the job removes: DataFusion keeps its own as long as
+    anything holds the context.
     """
     memory = memory_share(settings, options, alone=True)
     place = Path(spill_directory(settings, options))
@@ -47,9 +48,9 @@ ExplainError = Callable[[SparkfusionError], SparkfusionError | None]
 
 
 class SingleNodeJob:
-    """The same handle as a distributed job has, over DataFusion's own stream.
+    """The same handle as that of a distributed job, over DataFusion's own stream.
 
-    The stream is drained on a thread of its own, so that Ctrl-C and `cancel` reach a consumer that waits.
+    The stream is read on a thread of its own, so that Ctrl-C and `cancel` reach a consumer that waits.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""`on_error="skip"`: tables of CSV and JSON files whose lines are left out if they cannot be read.
+"""`on_error="skip"`: tables of CSV and JSON files whose unreadable lines are skipped.
 
 DataFusion has no such mode. The table is a feed of files. Tasks read them line by line, with DataFusion's own readers.
 """
@@ -33,7 +33,7 @@ _GLOB = frozenset("*?[")
 
 
 def check_on_error(on_error: object, format: str | None) -> bool:
-    """Whether lines that cannot be read are to be left out."""
+    """Whether lines that cannot be read are skipped."""
     if on_error not in _CHOICES:
         raise UserError(f"unknown on_error {on_error!r}", hint=f"one of {', '.join(_CHOICES)}")
     if on_error == "skip" and format not in _LINE_FORMATS:
@@ -42,7 +42,7 @@ def check_on_error(on_error: object, format: str | None) -> bool:
 
 
 def skip_lines(options: FeedOptions) -> FeedOptions:
-    """The options of a feed of CSV or JSON files, for a feed that leaves lines out."""
+    """The options of a feed of CSV or JSON files that skips lines."""
     assert options.format is not None
     partitions = set(options.partition_columns)
     schema = pa.schema([field for field in options.schema if field.name not in partitions])
@@ -115,14 +115,14 @@ def skipping_table(
 
 
 def _paths(path: Any, ending: str | None, *, nested: bool) -> Any:
-    """A directory whose files end otherwise, as a glob."""
+    """A directory with files of another extension, as a glob."""
     if ending and isinstance(path, str | PathLike) and Path(path).is_dir() and not _GLOB & set(str(path)):
         return f"{str(path).rstrip('/')}/{'**/' if nested else ''}*{ending}"
     return path
 
 
 def _guess(method: str, arguments: dict[str, Any], prepare: Callable[[SessionContext], None]) -> pa.Schema | None:
-    """The schema that DataFusion guesses from all files; None if it cannot: that is what lines are left out for."""
+    """The schema that DataFusion guesses from all files; None if it cannot, which is why lines are skipped."""
     context = SessionContext()
     prepare(context)
     arguments = {name: value for name, value in arguments.items() if name != "name"}
@@ -135,7 +135,8 @@ def _guess(method: str, arguments: dict[str, Any], prepare: Callable[[SessionCon
 def _numbers_that_prevail(schema: pa.Schema, files: Files, format: LineFormat, most: int) -> pa.Schema:
     """The guessed schema of JSON files, with numbers where DataFusion guesses texts although most values are numbers.
 
-    Its JSON reader takes no number for a text: of a column with one text among numbers it would leave out the numbers.
+    DataFusion's JSON reader does not read a number as a text: in a column with one text among numbers it would skip the
+    numbers.
     """
     if pa.string() not in schema.types:
         return schema

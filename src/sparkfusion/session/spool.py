@@ -1,4 +1,4 @@
-"""In-memory tables that are too big to travel inside a plan are written once and scanned from files.
+"""In-memory tables that are too large for a plan are written to files once, and scanned from there.
 
 See docs/traps.md#memory-tables-inside-plans.
 """
@@ -30,7 +30,7 @@ _Rows = tuple[bytes, tuple[int, ...]]
 
 
 class SpooledFile:
-    """The rows of a partition. They are removed when nobody holds this any more."""
+    """The file of a partition's rows. It is removed when no object refers to this any more."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -38,7 +38,8 @@ class SpooledFile:
 
 
 class TableSpool:
-    """Files of one session, one for each distinct partition of rows. Plans hold them, and the last plan's are kept.
+    """Files of one session, one for each distinct partition of rows. Plans hold their files; those of the last plan are
+    kept.
 
     Used under the planner's lock.
     """
@@ -50,7 +51,8 @@ class TableSpool:
         self._last: tuple[SpooledFile, ...] = ()
 
     def spool(self, root: PlanNode, threshold: int, directory: str) -> tuple[SpooledFile, ...]:
-        """Replace every in-memory scan of more than `threshold` bytes by a scan of files, in place; those files."""
+        """Replace every in-memory scan of more than `threshold` bytes by a scan of files, in place. Returns the
+        files."""
         files: list[SpooledFile] = []
         rewrite(root, lambda node: self._replacement(node, threshold, directory, files))
         self._last = tuple(files) or self._last
@@ -93,7 +95,7 @@ class TableSpool:
         return restore_declared_maps(projected, written)
 
     def _write(self, rows: bytes, projection: list[int], directory: str) -> SpooledFile:
-        """The file of these columns of these rows."""
+        """The file of these columns of these rows, written if there is none yet."""
         key = hashlib.blake2b(rows, digest_size=16).digest(), tuple(projection)
         file = self._files.get(key)
         if file is None:

@@ -1,4 +1,4 @@
-"""From SQL text to a lazy query. SET, RESET, SHOW and EXPLAIN are answered here; DataFusion reads everything else."""
+"""Turn SQL text into a lazy query. SET, RESET, SHOW and EXPLAIN are answered here; DataFusion reads everything else."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class SqlReader:
         self._named = named
 
     def read(self, text: str) -> LazyQuery:
-        """The query of a statement. One that makes or drops tables, or sets something, is run now."""
+        """The query of a statement. A statement that makes or drops tables, or that sets an option, is run now."""
         text = without_leading_comments(text)
         statement = parse_statement(text)
         if statement is not None:

@@ -1,9 +1,9 @@
-"""Writing rows to files: the query runs distributed, DataFusion's own writer makes the files.
+"""Write rows to files: the query runs distributed, and DataFusion's own writer makes the files.
 
 A sink loses options when the plan is encoded: timestamps come out empty in CSV, metadata is lost in Parquet. So it is
 never sent to tasks. Into a directory every task of the last stage writes its own rows, and the coordinator moves the
-files of committed attempts to their place. The coordinator writes a single file, a query with a LIMIT, and a directory
-that tasks cannot write to.
+files of committed attempts to the target. The coordinator itself writes a single file, a query with a LIMIT, and a
+directory that tasks cannot write to.
 """
 
 from __future__ import annotations
@@ -83,12 +83,13 @@ class CopyTarget:
         return f"TO {quote_text(self.path)} {self.rest}"
 
     def at(self, path: str) -> CopyTarget:
-        """The same at another place, of which errors do not speak."""
+        """The same at another path, which errors do not show."""
         return replace(self, path=path)
 
     @property
     def is_directory(self) -> bool:
-        """DataFusion takes a path with an extension for a file, any other for a directory."""
+        """Whether the path is a directory: DataFusion takes a path with an extension for a file, any other for a
+        directory."""
         return self.path.endswith("/") or not Path(self.path).suffix
 
     @property
@@ -98,7 +99,7 @@ class CopyTarget:
 
 @dataclass(frozen=True)
 class RowCopier:
-    """Writes rows of a query from this process: they go to files of one directory first, then a COPY reads those."""
+    """Writes rows of a query from this process: first to files of one directory, which a COPY then reads."""
 
     query: QueryId
     target: CopyTarget
@@ -107,8 +108,8 @@ class RowCopier:
     prepare: PrepareContext
 
     def copy(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
-        """Write all rows, in their order; returns DataFusion's count. Without rows, a file tells the columns. With
-        PARTITIONED BY there is no place for it: a directory is made all the same."""
+        """Write all rows, in their order; returns DataFusion's count. Without rows, one file is written to keep the
+        columns. With PARTITIONED BY there is no directory for such a file: then only the target directory is made."""
         key = TaskKey(self.query, 0, 0)
         store = LocalFrameStore(self.query, memory_budget=0, directory=self.store_dir)
         try:
@@ -200,7 +201,7 @@ class WriteJob:
         return pa.record_batch({"count": pa.array([sum(report.rows for report in reports)], pa.uint64())})
 
     def _commit(self, report: TaskReport, staging: Path, target: Path) -> None:
-        """Move what one task wrote to its place, under a name that no other write uses."""
+        """Move what one task wrote to the target, under a name that no other write uses."""
         for index, file in enumerate(report.manifest.files):
             source = Path(file.path)
             _, *places, name = source.relative_to(staging).parts
@@ -230,7 +231,7 @@ def _staging(query: QueryId, target: Path) -> SharedHome:
 
 
 def _check_plain(column: str) -> None:
-    """DataFusion takes quotes in PARTITIONED BY for a part of the name, so only plain names can be said there."""
+    """Raise for names that need quotes: DataFusion takes quotes in PARTITIONED BY for a part of the name."""
     if not re.fullmatch(r"[a-z_][a-z0-9_]*", column):
         raise UserError(
             f"cannot partition by {column!r}: COPY takes only lower-case names without special characters",

@@ -1,4 +1,5 @@
-"""Modes of writing: what happens to what is there. New rows are written aside, and put in place when complete."""
+"""Modes of writing: what happens to existing data. New rows are written beside the target, and moved there when
+complete."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def check_mode(mode: str) -> WriteMode:
 
 
 def refuse_mode(mode: str | None) -> None:
-    """For a write that DataFusion does by itself."""
+    """Refuse a mode for a write that DataFusion does by itself."""
     if mode is not None:
         raise UserError(
             f"mode={mode!r} cannot be combined with DataFusion's own writer options",
@@ -65,14 +66,14 @@ def split_mode(tail: str) -> tuple[str, WriteMode | None]:
 
 
 def _split_options(tail: str) -> tuple[str, str, str]:
-    """What is before OPTIONS, the word, and what follows; the path before it is never looked into."""
+    """What is before OPTIONS, the word, and what follows. The path before it is never searched."""
     path = re.match(r"\s*to\s+'(?:[^']|'')*'", tail, re.IGNORECASE)
     at = re.compile(r"\bOPTIONS\b", re.IGNORECASE).search(tail, path.end() if path else 0)
     return (tail[: at.start()], at[0], tail[at.end() :]) if at is not None else (tail, "", "")
 
 
 class Placement:
-    """Where the rows of one write go first. `commit` makes them the target's, `abandon` removes them; then it is over.
+    """Where the rows of one write go first. `commit` moves them to the target, `abandon` removes them; either ends it.
 
     Attributes:
         path: what is written to.
@@ -82,7 +83,7 @@ class Placement:
         self.path = path
 
     def commit(self) -> None:
-        """Nothing to do: they were written in place."""
+        """Nothing to do: they were written to the target."""
 
     def abandon(self) -> None:
         """Nothing is left to remove."""
@@ -156,10 +157,10 @@ def place(
     """Where a write puts its rows; None if there is nothing to write. A `UserError` if the mode forbids it.
 
     Args:
-        directory: whether the path means one.
-        in_place: whether files may be added where they belong, because whoever writes them does it only when all are
+        directory: whether the path means a directory.
+        in_place: whether files may be added directly to the target, because they are written only when all are
             complete.
-        has_files: whether something is at the URL of an object store.
+        has_files: whether there is something at the URL of an object store.
     """
     if is_url(path):
         return _place_remote(path, mode, has_files)
@@ -185,7 +186,7 @@ def place(
 
 
 def _takes_neighbours(target: Path) -> bool:
-    """Whether a directory can be made beside the target. If it is a file, the writer says so."""
+    """Whether a directory can be made beside the target. If the target is a file, the writer says so."""
     nearest = next(path for path in target.parents if path.exists())
     return not target.is_file() and nearest.is_dir() and os.access(nearest, os.W_OK)
 
@@ -203,7 +204,7 @@ def _place_remote(url: str, mode: WriteMode | None, has_files: Callable[[str], b
 
 
 class PlacedJob:
-    """A job that writes; what it wrote is put in place when it is done, and removed if it is not."""
+    """A job that writes. What it wrote is moved to the target when it is done, and removed if it fails."""
 
     def __init__(self, job: RunningJob, placement: Placement, shown: str) -> None:
         self._job = job
@@ -239,7 +240,8 @@ class PlacedJob:
 
 
 def move(source: Path, target: Path) -> None:
-    """A rename; where the target is a mount of its own, a copy first, so that nobody sees half a file."""
+    """Rename a file or directory. If the target is another file system, copy it first, so that half a file is never
+    visible."""
     try:
         source.rename(target)
     except OSError as error:
@@ -251,7 +253,7 @@ def move(source: Path, target: Path) -> None:
 
 
 def _swap(new: Path, old: Path) -> None:
-    """Let two directories change their names at once; where the system cannot, one after the other."""
+    """Exchange the names of two directories at once; if the system cannot do that, one after the other."""
     exchange = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if exchange is not None and not exchange(
         _CURRENT_DIRECTORY, os.fsencode(new), _CURRENT_DIRECTORY, os.fsencode(old), _EXCHANGE
