@@ -1,4 +1,4 @@
-"""Tables of files in a directory, and how they were made: that says how files are written that they can read."""
+"""Tables of files in a directory, and how they were made: so new files are written in a way that the table can read."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class DirectoryTable:
     """How to write files of a table.
 
     Attributes:
-        refusal: why that cannot be done.
+        refusal: why files cannot be written.
         target: what follows the source in a COPY.
         partitions: the columns that are in names of directories.
     """
@@ -48,7 +48,7 @@ class DirectoryTable:
     partitions: tuple[str, ...] = ()
 
     def foreign_directory(self) -> str | None:
-        """A directory inside the table's that is none of its partitions, and would be lost with it."""
+        """A directory inside the table's directory that is not one of its partitions, and would be lost with it."""
         home = Path(self.target.path)
         directories = [path for path in home.iterdir() if path.is_dir()] if home.is_dir() else []
         found = (path for path in directories if path.name.partition("=")[0] not in self.partitions)
@@ -56,7 +56,8 @@ class DirectoryTable:
 
 
 class DirectoryTables:
-    """What a session knows of tables in its own schema, for as long as the names mean the tables that it made."""
+    """The tables of a session's own schema that are directories, for as long as the names mean the tables that it
+    made."""
 
     def __init__(self, schema: SessionSchema, settings: SessionSettings) -> None:
         self._schema = schema
@@ -76,7 +77,7 @@ class DirectoryTables:
         return made if table is not None and self.meant_by(reference) is table else None
 
     def tables_named_in(self, text: str) -> Iterator[tuple[str, Table, DirectoryTable]]:
-        """Those that a query may mean."""
+        """The tables whose names are in the text of a query."""
         for name, (table, made) in list(self._made.items()):
             if name.lower() in text.lower() and self._schema.own(name) is table:
                 yield name, table, made
@@ -127,7 +128,8 @@ def table_of(statement: ExternalStatement) -> DirectoryTable:
 
 
 def directory_table_of(method: str, format: str, arguments: Mapping[str, Any]) -> DirectoryTable | None:
-    """How to write files of a table that `register_csv` and the like made of these arguments; None if no one knows."""
+    """How to write files of a table that `register_csv` and similar methods made of these arguments; None if it is not
+    known."""
     path = arguments.get("path")
     if not isinstance(path, str | PathLike):
         return None
@@ -153,7 +155,7 @@ def directory_table_of(method: str, format: str, arguments: Mapping[str, Any]) -
 
 
 def _unwritable(options: Any) -> str | None:
-    """An option of reading CSV files that says nothing about writing them, but matters."""
+    """An option for reading CSV files that has no counterpart for writing them, but matters."""
     known = {*_WRITTEN_CSV, *_READ_ONLY_CSV, "file_compression_type", "table_partition_cols"}
     default = vars(type(options)())
     lost = [name for name, value in vars(options).items() if name not in known and value != default.get(name)]

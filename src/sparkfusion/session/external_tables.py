@@ -1,4 +1,5 @@
-"""CREATE EXTERNAL TABLE over directories as writers leave them: with `_SUCCESS`, `.crc` files, NULL partitions."""
+"""CREATE EXTERNAL TABLE over directories as other programs write them: with `_SUCCESS`, `.crc` files, NULL
+partitions."""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ def run_statement(
     prepare: Callable[[SessionContext], None],
     feeds: FeedTables,
 ) -> T:
-    """Run any statement. If it creates a table over a directory, the table reads no hidden file, and its NULL
-    partitions are NULL. If it says so, lines that cannot be read are left out.
+    """Run any statement. If it creates a table over a directory, the table reads no hidden files, and its NULL
+    partitions are NULL. If the statement asks for it, lines that cannot be read are skipped.
 
     Args:
         prepare: gives a context the session's object stores.
@@ -59,7 +60,7 @@ def run_statement(
 
 @contextmanager
 def _damage_named(statement: ExternalStatement, files: list[str]) -> Iterator[None]:
-    """Let an error about one of several files of this machine name the file."""
+    """Add the file's name to an error about one of several files of this machine."""
     try:
         yield
     except UserError as error:
@@ -74,8 +75,8 @@ def _damage_named(statement: ExternalStatement, files: list[str]) -> Iterator[No
 
 
 def _create(statement: ExternalStatement, run: Callable[[str], T], *, hidden: bool) -> T:
-    """Over visible files if hidden ones would be read, or if an empty `_SUCCESS` is in DataFusion's way. Else over the
-    directory: INSERT needs one."""
+    """Create the table over the visible files if hidden files would be read, or if an empty `_SUCCESS` stops
+    DataFusion. Otherwise over the directory, because INSERT needs one."""
     visible = visible_files(statement.location) if Path(statement.location).is_dir() else None
     of_visible = statement.with_location(visible) if visible is not None else None
     if hidden and of_visible is not None:
@@ -105,7 +106,7 @@ def _null_columns(files: list[str]) -> set[str]:
 
 
 def _show_nulls(context: SessionContext, name: str, nullable: set[str]) -> None:
-    """Make a view of the table, in which these partition columns may be NULL."""
+    """Replace the table by a view in which these partition columns may be NULL."""
     dataframe = context.table(name)
     columns = [each for each in dataframe.schema() if each.name in nullable]
     for column in columns:

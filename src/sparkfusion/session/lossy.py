@@ -27,13 +27,14 @@ _PART = re.compile(r'"([^"]+)"|([^.]+)')
 
 
 class LossyTables:
-    """Names and what is lost. A name counts without catalog, schema, quotes and case: better one refusal too many."""
+    """Names of tables, and what is lost. Catalog, schema, quotes and case of a name do not count: one refusal too many
+    is better."""
 
     def __init__(self) -> None:
         self._lost: dict[str, str] = {}
 
     def add(self, table: str, lost: str | None) -> None:
-        """Remember a new table; None says that nothing of it is lost."""
+        """Remember a new table; None means that nothing of it is lost."""
         if lost is not None:
             self._lost[_key(table)] = lost
         elif _key(table) != UNNAMED:

@@ -1,4 +1,4 @@
-"""The tables of a session: DataFusion's catalog, and what sparkfusion has to know of each table besides."""
+"""The tables of a session: DataFusion's catalog, and what sparkfusion has to know about each table besides."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WRITE_FIRST = "write the rows that the query needs to Parquet with a simpler qu
 
 
 class SessionTables:
-    """What one session knows of its tables, by their kinds, and the object stores they are in."""
+    """What one session knows about its tables, by their kinds, and the object stores they are in."""
 
     def __init__(self, context: SessionContext, settings: SessionSettings) -> None:
         self.context = context
@@ -64,10 +64,11 @@ class SessionTables:
             return set()
 
     def read_names(self, text: str, read: Callable[[], T], otherwise: T | None = None) -> T:
-        """Read a query or a name, where names of large in-memory tables mean them by reference, and those of tables
-        that have got NULL partitions show these as NULL.
+        """Read a query or a name. Names of large in-memory tables mean these tables by reference, and tables that have
+        got NULL partitions show them as NULL.
 
-        If there are none, or what the text says can be said of the tables themselves only, it is read as it is.
+        If there are no such tables, or if the statement is possible only for the tables themselves, it is read
+        unchanged.
         """
         check_not_forked()
         if makes_or_drops_tables(text):
@@ -91,7 +92,7 @@ class SessionTables:
 
     @contextmanager
     def remember_made_by(self, statement: str) -> Iterator[None]:
-        """Remember of a table that the statement makes of files what its plans do not tell."""
+        """Remember about a table of files that a statement makes what its plans do not tell."""
         made = parse_external(statement)
         said = parse_on_error(made)
         made = said.plain if said is not None else made

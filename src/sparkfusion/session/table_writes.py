@@ -1,4 +1,4 @@
-"""Writing tables: INSERT OVERWRITE, which DataFusion 55 has for no table, and `DataFrame.write_table`."""
+"""Write to tables: INSERT OVERWRITE, which DataFusion 55 supports for no table, and `DataFrame.write_table`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _INSTEAD = "write_parquet, write_csv and write_json write to a path, with the sa
 
 
 def read_change(engine: Engine, inner: datafusion.DataFrame) -> LazyQuery:
-    """A query, or a statement that changes a table, with what it changes. INSERT OVERWRITE is made to work."""
+    """A query, or a statement that changes a table, with what it changes. This makes INSERT OVERWRITE work."""
     change = find_change(engine.context, inner)
     if change is None or change.operation != OVERWRITE:
         return LazyQuery(inner, changes=change)
@@ -56,7 +56,7 @@ def _create(engine: Engine, source: LazyQuery, table: str) -> int:
 
 
 def _insert(engine: Engine, source: LazyQuery, table: str, word: str) -> LazyQuery:
-    """The query's columns go to those of the same name."""
+    """Insert by name: the query's columns go to the table's columns of the same name."""
     _refuse_other_columns(table, engine.context.table(table).schema().names, source.schema.names)
     columns = ", ".join(map(_quoted, source.schema.names))
     view = f"sparkfusion_rows_{new_query_id()}"
@@ -72,7 +72,7 @@ def _insert(engine: Engine, source: LazyQuery, table: str, word: str) -> LazyQue
 
 
 def _store(engine: Engine, inner: datafusion.DataFrame, change: Change, table: str) -> LazyQuery:
-    """The statement that puts the rows of a change's query into its table.
+    """The statement that writes the rows of a change's query into its table.
 
     Args:
         table: as SQL names it.
@@ -93,7 +93,7 @@ def _store(engine: Engine, inner: datafusion.DataFrame, change: Change, table: s
 
 
 def _sink(engine: Engine, change: Change, table: str) -> str:
-    """What DataFusion would write rows of that table with; it is asked about none."""
+    """The sink with which DataFusion would write rows of that table; found by planning an insert of no rows."""
     try:
         found = engine.context.sql(f"SELECT * FROM {table}")
         why = engine.tables.only_distributed(found)

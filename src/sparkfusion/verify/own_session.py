@@ -1,4 +1,4 @@
-"""A session of sparkfusion, as the harness asks for one."""
+"""A session of sparkfusion in the form that verification needs."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def _tell_nobody(leg: str) -> None:
 
 
 class OwnSession:
-    """Makes frames of a session's queries.
+    """Makes DataFrames of a session's queries.
 
     Args:
-        tell: told what a verification does next, from any thread.
+        tell: called with what a verification does next, from any thread.
     """
 
     def __init__(self, session: Session, tell: Callable[[str], None] = _tell_nobody) -> None:
@@ -80,7 +80,7 @@ class OwnDataFrame:
 def run_round_trip(engine: Engine, query: LazyQuery) -> pa.Table:
     """The rows of a query whose plan is encoded and decoded once, and run as a whole in this process.
 
-    It tells whether encoding lost something or sparkfusion is wrong.
+    If they are wrong, encoding lost something; if only the distributed answer is wrong, sparkfusion is.
     """
     planned, schema = engine.plan(query), query.schema
     if planned.plan is None:
