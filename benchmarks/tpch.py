@@ -2,6 +2,7 @@
 
     make bench                                    # scale 1, all queries
     python -m benchmarks.tpch --scale 0.1 --queries 1,3,6 --rounds 5
+    python -m benchmarks.tpch --tasks 1           # one task runs a whole plan
 
 Both sides run with their default settings over the same files. Each query runs `--rounds` times on both sides in
 turn and the best time of each counts. Answers are compared. Results go to `benchmarks/results/tpch.json`.
@@ -39,7 +40,7 @@ def main() -> None:
         f"{'query':>5} {'single node':>11} {'distributed':>11} {'ratio':>6} {'stages':>6} {'tasks':>5} "
         f"{'cut+isolate ms':>14}"
     )
-    with sparkfusion.connect() as session:
+    with sparkfusion.connect(config={"sparkfusion.tasks": arguments.tasks}) as session:
         TPCH.register(session, directory)
         rows = [measure(session, number, text, arguments.rounds) for number, text in chosen_queries(arguments.queries)]
     total = summary(rows)
@@ -51,6 +52,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--tasks", type=int, default=0, help="sparkfusion.tasks; 1: one task runs a whole plan")
     parser.add_argument("--queries", default="", help="numbers, separated by commas; all if not given")
     return parser.parse_args()
 

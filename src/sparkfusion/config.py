@@ -59,6 +59,14 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("sparkfusion.slots", "int", 0, "Tasks that run at the same time. 0 means one for each CPU core."),
     Setting(
+        "sparkfusion.tasks",
+        "int",
+        0,
+        "The most tasks that one stage is split into. 0 means one for each partition. 1 means that one task runs the "
+        "whole plan, on all cores of one machine and without a memory limit. Queries over feeds or Spark DataFrames, "
+        "writes, and queries under a memory limit that you set are split in any case.",
+    ),
+    Setting(
         "sparkfusion.task_processes",
         "bool",
         False,

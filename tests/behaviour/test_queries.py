@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sparkfusion import Session
-from sparkfusion.verify import assert_distributed_eq
+from sparkfusion.verify import assert_distributed_eq, compare_tables
 from tests.behaviour.traps.conftest import PARTITIONED_JOINS
 from tests.conftest import Connect
 from tests.runners import NAMES
@@ -80,6 +80,12 @@ def shuffling(connect_shared: Connect, files: Path) -> Session:
     return _register(connect_shared(FORCED | PARTITIONED_JOINS), files)
 
 
+@pytest.fixture(scope="module")
+def whole(connect_shared: Connect, files: Path) -> Session:
+    """One task runs all partitions of a query."""
+    return _register(connect_shared(FORCED | {"sparkfusion.tasks": 1}), files)
+
+
 @pytest.mark.parametrize("sql", [*JOINS.values(), *OTHERS.values()], ids=[*JOINS, *OTHERS])
 def test_query_gives_its_single_node_answer(session: Session, sql: str) -> None:
     assert_distributed_eq(session, sql)
@@ -88,6 +94,16 @@ def test_query_gives_its_single_node_answer(session: Session, sql: str) -> None:
 @pytest.mark.parametrize("sql", JOINS.values(), ids=JOINS)
 def test_join_of_shuffled_sides(shuffling: Session, sql: str) -> None:
     assert_distributed_eq(shuffling, sql)
+
+
+@pytest.mark.parametrize("sql", [*JOINS.values(), *OTHERS.values()], ids=[*JOINS, *OTHERS])
+def test_one_task_runs_the_whole_plan(whole: Session, sql: str) -> None:
+    query = whole.sql(sql)
+    graph = query.distribution().graph
+    assert graph is not None
+    assert [stage.whole for stage in graph.stages] == [True]
+    found = compare_tables(query.to_datafusion().to_arrow_table(), query.collect())
+    assert found.equal, found
 
 
 def test_rows_in_memory_travel(session: Session) -> None:

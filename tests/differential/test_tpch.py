@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.tpc import TPCH
+from sparkfusion.verify import compare_tables
 from tests.conftest import Connect
 from tests.runners import FLIGHT, LOCAL, SPARK, Runner
 from tests.suites.differential import FEW_MINUTES, PARTITIONS, SCALE, SPARK_PARTITIONS, SuiteRun, suite_run
@@ -35,6 +36,19 @@ def test_query_gives_its_single_node_answer(
     tpch: SuiteRun, partitions: int, number: int, connect_shared: Connect
 ) -> None:
     tpch.check(number, partitions)
+
+
+@pytest.mark.runners(LOCAL, reason="what a plan in one task answers does not depend on where the task runs")
+@pytest.mark.parametrize("number", NUMBERS)
+def test_one_task_gives_the_single_node_answer(files: Path, connect_shared: Connect, number: int) -> None:
+    settings = {"sparkfusion.bytes_per_partition": 1, "sparkfusion.tasks": 1}
+    session = connect_shared(settings | {"datafusion.execution.target_partitions": 3})
+    TPCH.register(session, files)
+    query = session.sql(TPCH.queries()[number])
+    graph = query.distribution().graph
+    assert graph is not None
+    assert [stage.whole for stage in graph.stages] == [True]
+    assert compare_tables(query.to_datafusion().to_arrow_table(), query.collect()).equal
 
 
 @pytest.mark.sample("spark-local")

@@ -82,7 +82,8 @@ def _stage_lines(stage: Stage, graph: StageGraph, metrics: StageMetrics | None) 
     out = exchange.kind.value
     if exchange.keys:
         out += f" by [{', '.join(exchange.keys)}] into {exchange.partitions}"
-    lines = [f"┌ Stage {stage.id} ── {_count(stage.task_count, 'task')} ── {out}{_summary(metrics, stage.task_count)}"]
+    tasks = "1 task for the whole plan" if stage.whole else _count(stage.task_count, "task")
+    lines = [f"┌ Stage {stage.id} ── {tasks} ── {out}{_summary(metrics, stage.task_count)}"]
     lines += [f"│   {line}" for line in _operator_lines(stage.plan, graph, metrics)]
     lines += [f"│ from Spark: {read}" for read in narrowed_tables(stage)]
     leaves = task_leaves(stage)

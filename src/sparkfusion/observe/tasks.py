@@ -17,7 +17,8 @@ def task_leaves(stage: Stage) -> list[str]:
     shown = []
     for task in range(stage.task_count):
         plan = copy_of(root)
-        restrict(plan.repartition.input if kind(plan) == "repartition" else plan, (task,))
+        if not stage.whole:
+            restrict(plan.repartition.input if kind(plan) == "repartition" else plan, (task,))
         files = [
             _show_file(file)
             for node in walk(plan)

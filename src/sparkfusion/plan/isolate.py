@@ -42,6 +42,8 @@ class IsolatedPlan:
 
 def isolate(stage: Stage, partitions: Partitions) -> IsolatedPlan:
     """The plan of the task of `stage` that computes `partitions` (several only if the stage is mergeable)."""
+    if stage.whole:
+        return IsolatedPlan(stage.plan, ())
     root = decode(stage.plan)
     restrict(root.repartition.input if kind(root) == "repartition" else root, partitions)
     feeds = feeds_read(root)

@@ -37,7 +37,7 @@ class Stage:
 
     `mergeable`: a task may read several shuffle partitions at once, because every partitioned leaf of the stage is a
     shuffle. `deterministic`: a second attempt gives the same rows, so lost output may be recomputed without recomputing
-    what was read before.
+    what was read before. `whole`: its one task runs all partitions of the query's whole plan.
     """
 
     id: StageId
@@ -48,6 +48,7 @@ class Stage:
     mergeable: bool
     deterministic: bool
     scan_bytes: int = 0
+    whole: bool = False
 
 
 @dataclass(frozen=True)

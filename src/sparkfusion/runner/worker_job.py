@@ -23,7 +23,7 @@ from sparkfusion.exchange.store import LocalFrameStore
 from sparkfusion.feed.book import TaskUnits
 from sparkfusion.feed.feed import UnitSource
 from sparkfusion.ids import StageId, TaskKey
-from sparkfusion.plan.stage import ExchangeKind
+from sparkfusion.plan.stage import ExchangeKind, Stage
 from sparkfusion.runner.base import QueryJob
 from sparkfusion.runner.coordinated_job import CoordinatedJob, task_memory
 from sparkfusion.runner.machine import HEAD
@@ -34,13 +34,13 @@ from sparkfusion.runner.travelling_functions import TravellingFunctions
 from sparkfusion.transport.membership import Cluster, RoutedTask
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds
+from sparkfusion.worker.memory_limits import UNLIMITED, has_memory_limit
 from sparkfusion.worker.server.fetch import InputFetcher
 from sparkfusion.worker.server.frame_names import frame_address, made_by, split_frame_address
 from sparkfusion.worker.task import Fetched, TaskOrder, TaskReport
 
 _STALL_SECONDS = 3.0  # of frames that do not come, although the worker does not count as lost yet
 _READER_PATIENCE_SECONDS = 1.0  # a user's reader may block for ever; its thread is left behind
-_MEMORY_LIMIT = "datafusion.runtime.memory_limit"
 NOBODY = Cluster(())
 _log = logging.getLogger("sparkfusion")
 
@@ -218,27 +218,28 @@ class WorkerJob(CoordinatedJob):
     def _order(self, order: TaskOrder, member: Member) -> TaskOrder:
         """The order as this worker gets it."""
         graph = self._job.graph
-        inputs = graph.stage(order.key.stage).inputs
+        stage = graph.stage(order.key.stage)
         resumes = order.feed is not None and order.destination == "consumer"
         return replace(
             order,
             compression=self._compression,
-            memory_limit=self._memory_limit(),
+            memory_limit=self._memory_limit(stage),
             store_memory=self._job.settings.integer("store_memory_bytes"),
             first=self._delivery.first(order.key.task) if resumes else 0,
             reader=self._functions.readers.get(order.feed.feed) if order.feed is not None else None,
             recipe=self._functions.recipe,
             here="" if self._near else member.address,
-            shared=tuple(each for each in inputs if graph.exchange(each).kind is ExchangeKind.BROADCAST),
+            shared=tuple(each for each in stage.inputs if graph.exchange(each).kind is ExchangeKind.BROADCAST),
             patience=self._stall,
             extensions=self._extensions,
         )
 
-    def _memory_limit(self) -> int:
-        """The user's memory limit for a task; 0 leaves it to the worker's machine."""
-        chosen = self._job.settings.integer("task_memory_bytes")
-        limited = self._job.options.get(_MEMORY_LIMIT, "unlimited") != "unlimited"
-        return task_memory(self._job, alone=False) if chosen or limited else 0
+    def _memory_limit(self, stage: Stage) -> int:
+        """The memory limit of the stage's tasks; 0 leaves it to the worker's machine."""
+        if stage.whole:
+            return UNLIMITED
+        chosen = has_memory_limit(self._job.settings, self._job.options)
+        return task_memory(self._job, alone=False) if chosen else 0
 
     def _check_inputs(self, order: TaskOrder) -> None:
         """Raise at once if frames are on a worker that is known to be lost."""

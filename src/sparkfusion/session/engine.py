@@ -66,7 +66,8 @@ class Engine:
         except BaseException:
             runner.close()
             raise
-        self._planner = Planner(self.settings, self.tables, partial(runner.shares_files, self.settings.ours))
+        see_files = partial(runner.shares_files, self.settings.ours)
+        self._planner = Planner(self.settings, self.tables, see_files)
         self._closed = False
 
     def _configure(self, settings: Mapping[str, object]) -> None:
@@ -83,13 +84,19 @@ class Engine:
 
     # ---- queries
 
-    def plan(self, query: LazyQuery, *, with_rows: bool = False) -> Planned:
-        """Plan a query without running it. `with_rows`: so that it can be run after the session is closed."""
+    def plan(self, query: LazyQuery, *, with_rows: bool = False, split: bool = False) -> Planned:
+        """Plan a query without running it.
+
+        Args:
+            with_rows: so that it can be run after the session is closed.
+            split: into tasks, even where one task could run the whole plan. Rows that are written are always split.
+        """
         if self._closed:
             raise UserError("the session is closed", hint="sparkfusion.connect() opens a new one")
         if query.changes is not None and query.changes.into is None:
             return self._planner.keep_here(query.changes.reads, query.changes.reason)
-        return self._planner.plan(query.source.inner, with_rows=with_rows)
+        split = split or query.copies is not None
+        return self._planner.plan(query.source.inner, with_rows=with_rows, split=split)
 
     def start(self, query: LazyQuery, planned: Planned | None = None, writes: CopyOrder | None = None) -> RunningQuery:
         """Plan a query and start it.

@@ -12,16 +12,24 @@ from sparkfusion.observe.explain import render_explain
 from sparkfusion.session.datafusion_calls import call_datafusion
 from sparkfusion.session.engine import Engine
 from sparkfusion.session.lazy_query import LazyQuery
+from sparkfusion.session.planner import Planned
 
 ExplainFormat = Literal["text", "json", "dot"]
 _RUN_AT_ONCE = ("Create", "Drop", "Set", "Reset", "Prepare", "Execute", "Deallocate", "Transaction")
 
 
-def explain_query(engine: Engine, query: LazyQuery, *, analyze: bool = False, format: ExplainFormat = "text") -> str:
+def explain_query(
+    engine: Engine,
+    query: LazyQuery,
+    planned: Planned | None = None,
+    *,
+    analyze: bool = False,
+    format: ExplainFormat = "text",
+) -> str:
     """The stage tree of a query; with `analyze`, the query is run, and the tree shows what each stage did."""
     if format not in get_args(ExplainFormat):
         raise UserError(f"explain has the formats {', '.join(get_args(ExplainFormat))}, not {format!r}")
-    planned = engine.plan(query)
+    planned = planned or engine.plan(query)
     reports, feeds = [], []
     if analyze:
         with engine.start(query, planned) as running:

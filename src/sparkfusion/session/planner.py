@@ -25,6 +25,7 @@ from sparkfusion.plan.schema import SchemaProbe
 from sparkfusion.plan.sizing import choose_partitions, in_memory_weight, scan_bytes
 from sparkfusion.plan.stage import Distribution, StageGraph, Why
 from sparkfusion.plan.table_reads import tables_read
+from sparkfusion.plan.whole import keep_whole
 from sparkfusion.plan.wire import PlanNode, decode, kind, walk
 from sparkfusion.plan.wire.build import union
 from sparkfusion.plan.wire.depth import check_depth, too_deep
@@ -38,6 +39,7 @@ from sparkfusion.session.session_settings import SessionSettings
 from sparkfusion.session.session_tables import SessionTables
 from sparkfusion.session.spool import TableSpool
 from sparkfusion.session.vanished_files import TABLE_SCAN
+from sparkfusion.worker.memory_limits import has_memory_limit
 from sparkfusion.worker.task_context import SPARK_FUNCTIONS, session_config
 
 _TIME_ZONE = "datafusion.execution.time_zone"
@@ -94,17 +96,19 @@ class Planner:
         with self._lock:
             return self._probe_for(graph.spark_functions).describe(decode(graph.stages[-1].plan)).arrow
 
-    def plan(self, dataframe: datafusion.DataFrame, *, with_rows: bool = False) -> Planned:
+    def plan(self, dataframe: datafusion.DataFrame, *, with_rows: bool = False, split: bool = False) -> Planned:
         """Decide how a query runs. Raises for invalid queries, never for queries that cannot be distributed.
 
         Args:
             with_rows: in-memory tables stay in the plan, whatever their size: it may run after the session is closed.
+            split: the query is split into tasks, even where one task could run the whole plan.
         """
         started = time.perf_counter()
         check_not_forked()
         with self._lock:
             self._tables.vanished_files.check(dataframe)
             attempt = _Attempt(self._settings.ours, self._settings.datafusion_options(), with_rows=with_rows)
+            attempt.split = split or with_rows
             try:
                 graph = self._distribute(dataframe, attempt)
             except (NotDistributableError, PlanTooDeepError) as error:
@@ -148,6 +152,8 @@ class Planner:
         if computes_long_chain(text):  # planning it takes seconds, for a plan that would be refused
             raise too_deep()
         upper = int(attempt.options[TARGET]) or config.available_cores()
+        if (most := settings.integer("tasks")) > 1:
+            upper = min(upper, most)
         attempt.slots = max(2, upper)
         try:
             root = self._choose(dataframe, attempt, upper)
@@ -163,9 +169,11 @@ class Planner:
         probe = self._probe_for(functions)
         broadcast = settings.integer("broadcast_bytes")
         small = self._tables.feeds.small(attempt.feeds, broadcast, broadcast // _BYTES_PER_ROW)
-        graph = replace(
-            distribute(root, probe, small, self._tables.of_spark.small(broadcast)), spark_functions=functions
-        )
+        if attempt.whole:
+            graph = keep_whole(root, attempt.planned.schema().names)
+        else:
+            graph = distribute(root, probe, small, self._tables.of_spark.small(broadcast))
+        graph = replace(graph, spark_functions=functions)
         if attempt.feeds:
             attempt.declared = self._tables.feeds.declare(attempt.feeds, attempt.planned.optimized_logical_plan())
         if graph.head.plan is not None and tables_read(decode(graph.head.plan)):
@@ -199,6 +207,8 @@ class Planner:
         elif wanted == 1:
             worth_two = choose_partitions(scanned, attempt.settings.integer("bytes_per_partition"), 2) == 2
             raise NotDistributableError(too_small(scanned, upper), Why.SWITCHED_OFF if worth_two else Why.SMALL)
+        if _keeps_whole(attempt):
+            attempt.whole, wanted = True, min(upper, attempt.settings.integer("slots") or upper)
         if held and referred and not attempt.with_rows and self._tasks_see_files():
             return self._encode_by_reference(logical, attempt, wanted, referred)
         if wanted != upper:
@@ -318,6 +328,8 @@ class _Attempt:
     def __init__(self, settings: config.Settings, options: dict[str, str], *, with_rows: bool) -> None:
         self.settings = settings
         self.with_rows = with_rows
+        self.split = False
+        self.whole = False
         self.base_options = options
         self.options = options
         self.encoded: bytes | None = None
@@ -329,6 +341,17 @@ class _Attempt:
         self.declared: tuple[FeedDeclaration, ...] = ()
         self.physical: _Physical | None = None
         self.keeps: tuple[object, ...] = ()
+
+
+def _keeps_whole(attempt: _Attempt) -> bool:
+    """Whether one task runs the whole plan, because the user says so.
+
+    It is split under a memory limit of the user's: then DataFusion 55 may hang if several partitions exchange rows in
+    one process (docs/upstream-defects.md).
+    """
+    can_be = not (attempt.split or attempt.feeds or attempt.reads_adopted_tables)
+    asked = attempt.settings.integer("tasks") == 1
+    return asked and can_be and not has_memory_limit(attempt.settings, attempt.base_options)
 
 
 def _leaves(logical: datafusion.LogicalPlan) -> list[datafusion.LogicalPlan]:

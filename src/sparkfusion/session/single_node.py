@@ -16,9 +16,10 @@ from sparkfusion.errors import QueryCancelledError, SparkfusionError, classify
 from sparkfusion.exchange.channel import Channel, ChannelClosedError
 from sparkfusion.exchange.owned import OwnedDirectory
 from sparkfusion.feed.dispatch import FeedStats
+from sparkfusion.session.reasons import TARGET
 from sparkfusion.worker import loops, open_work
 from sparkfusion.worker.cancel import CancelToken
-from sparkfusion.worker.memory_limits import memory_share, spill_directory
+from sparkfusion.worker.memory_limits import has_memory_limit, memory_share, spill_directory
 from sparkfusion.worker.task import TaskReport
 from sparkfusion.worker.task_context import PrepareContext, Surroundings, task_context
 
@@ -31,6 +32,9 @@ def limit(
 ) -> tuple[datafusion.DataFrame, OwnedDirectory | None]:
     """The same query with the memory limits of tasks: with the memory of all slots, and their spill directory.
 
+    Under a limit that the user set, it runs on one core: if partitions exchange rows in one process and memory is
+    short, DataFusion 55 may hang (docs/upstream-defects.md).
+
     It gets a context of its own, because a context that is kept would remember which files a table had. If a spill
     directory is set, it spills into a directory there that the job removes: DataFusion keeps its own as long as
     anything holds the context.
@@ -39,6 +43,8 @@ def limit(
     place = Path(spill_directory(settings, options))
     spills = OwnedDirectory("spills", place.absolute()) if place.name and place.is_dir() else None
     chosen = spill_directory(settings, options) if spills is None else str(spills.path)
+    if has_memory_limit(settings, options):
+        options = {**options, TARGET: "1"}
     context = task_context(options, Surroundings(memory, chosen, prepare=prepare))
     return context.create_dataframe_from_logical_plan(dataframe.logical_plan()), spills
 

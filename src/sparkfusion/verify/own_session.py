@@ -16,7 +16,9 @@ from sparkfusion.plan.wire import decode, encode, partition_count
 from sparkfusion.plan.wire.build import coalesce
 from sparkfusion.session.dataframe import DataFrame, look_inside
 from sparkfusion.session.engine import Engine
+from sparkfusion.session.explaining import explain_query
 from sparkfusion.session.lazy_query import LazyQuery
+from sparkfusion.session.planner import Planned
 from sparkfusion.session.query import conform, decide_schema
 from sparkfusion.session.session import Session
 from sparkfusion.worker.task_context import Surroundings, task_context
@@ -48,41 +50,47 @@ class OwnDataFrame:
     """A DataFrame that is verified once."""
 
     def __init__(self, dataframe: DataFrame, tell: Callable[[str], None] = _tell_nobody) -> None:
-        self._dataframe = dataframe
+        self._engine, self._query = look_inside(dataframe)
+        self._planned: Planned | None = None
         self._tell = tell
         self._collected = False
 
     def to_datafusion(self) -> datafusion.DataFrame:
         self._tell("comparing the answers" if self._collected else "single-node leg")
-        return self._dataframe.to_datafusion()
+        return self._query.inner
 
     def distribution(self) -> Distribution:
+        """How the query runs when it is split, which is what a verification is about."""
         self._tell("planning")
-        return self._dataframe.distribution()
+        return self._plan().distribution
+
+    def _plan(self) -> Planned:
+        if self._planned is None:
+            self._planned = self._engine.plan(self._query, split=True)
+        return self._planned
 
     def only_distributed(self) -> str | None:
-        engine, query = look_inside(self._dataframe)
-        return engine.tables.only_distributed(query.inner)
+        return self._engine.tables.only_distributed(self._query.inner)
 
     def round_trip(self) -> pa.Table:
         self._tell("round-trip leg")
-        return run_round_trip(*look_inside(self._dataframe))
+        return run_round_trip(self._engine, self._query, self._plan())
 
     def collect(self) -> pa.Table:
         self._tell("distributed leg")
         self._collected = True
-        return self._dataframe.collect()
+        return self._engine.start(self._query, self._plan()).read_all()
 
     def explain_text(self) -> str:
-        return self._dataframe.explain_text()
+        return explain_query(self._engine, self._query, self._plan())
 
 
-def run_round_trip(engine: Engine, query: LazyQuery) -> pa.Table:
+def run_round_trip(engine: Engine, query: LazyQuery, planned: Planned) -> pa.Table:
     """The rows of a query whose plan is encoded and decoded once, and run as a whole in this process.
 
     If they are wrong, encoding lost something; if only the distributed answer is wrong, sparkfusion is.
     """
-    planned, schema = engine.plan(query), query.schema
+    schema = query.schema
     if planned.plan is None:
         raise UserError(f"the query has no distributed plan: {planned.distribution.reason}")
     root = decode(planned.plan)

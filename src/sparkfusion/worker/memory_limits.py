@@ -9,6 +9,7 @@ from datafusion import SessionContext
 
 from sparkfusion.config import Settings
 
+UNLIMITED = 1 << 50
 _MEMORY_LIMIT = "datafusion.runtime.memory_limit"
 _TEMP_DIRECTORY = "datafusion.runtime.temp_directory"
 
@@ -24,6 +25,11 @@ def memory_share(settings: Settings, options: Mapping[str, str], *, alone: bool)
     if limit != "unlimited" and not settings.integer("task_memory_bytes"):
         share = SessionContext.parse_capacity_limit(_MEMORY_LIMIT, limit) // slots
     return share * slots if alone else share
+
+
+def has_memory_limit(settings: Settings, options: Mapping[str, str]) -> bool:
+    """Whether the user chose a memory limit, for tasks or for DataFusion."""
+    return bool(settings.integer("task_memory_bytes")) or options.get(_MEMORY_LIMIT, "unlimited") != "unlimited"
 
 
 def spill_directory(settings: Settings, options: Mapping[str, str]) -> str:

@@ -11,9 +11,9 @@ import pytest
 
 from sparkfusion import FeedContext, FileUnit, WorkUnitFeedProvider
 from sparkfusion.errors import VerificationError
-from sparkfusion.session.dataframe import DataFrame
 from sparkfusion.session.session import Session, connect
 from sparkfusion.verify import Outcome, assert_distributed_eq, verify_query
+from sparkfusion.verify.own_session import OwnDataFrame
 
 GROUPED = "select k, count(*) as n, sum(x) as s from t group by k order by k"
 
@@ -75,8 +75,8 @@ def test_error_parity(session: Session) -> None:
 def test_a_fault_is_found_and_leaves_a_reproducer(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    collect = DataFrame.collect
-    monkeypatch.setattr(DataFrame, "collect", lambda frame: collect(frame).slice(1))
+    collect = OwnDataFrame.collect
+    monkeypatch.setattr(OwnDataFrame, "collect", lambda verified: collect(verified).slice(1))
     with pytest.raises(VerificationError, match="wrong answer in the distributed leg") as raised:
         assert_distributed_eq(session, GROUPED, reproducer_dir=tmp_path / "failures")
     assert "missing row: k=0, n=43" in str(raised.value)
@@ -88,8 +88,8 @@ def test_a_fault_is_found_and_leaves_a_reproducer(
 def test_other_tied_rows_of_a_limit_are_right(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     sql = "select k, id from t order by k limit 2"
     tied = session.sql("select k, id from t where k = 0 order by id desc limit 2").to_datafusion().to_arrow_table()
-    collect = DataFrame.collect
-    monkeypatch.setattr(DataFrame, "collect", lambda frame: tied if collect(frame) else None)
+    collect = OwnDataFrame.collect
+    monkeypatch.setattr(OwnDataFrame, "collect", lambda verified: tied if collect(verified) else None)
     result = verify_query(session, sql)
     assert result.outcome is Outcome.PASSED, result.describe()
     assert result.comparison is not None

@@ -39,6 +39,7 @@ from sparkfusion.runner.spark.task_news import TaskNews
 from sparkfusion.runner.travelling_functions import TravellingFunctions
 from sparkfusion.transport.feed_address import FeedAddress
 from sparkfusion.worker.copy import CopySink
+from sparkfusion.worker.memory_limits import UNLIMITED
 from sparkfusion.worker.task import TaskInput, TaskOrder, TaskReport
 from sparkfusion.worker.task_context import Surroundings
 
@@ -218,14 +219,18 @@ class SparkJob(CoordinatedJob):
             inputs=() if wiring.rows else order.inputs,
             destination=order.destination if order.feed is not None else "store",
             compression=self._compression,
-            memory_limit=task_memory(self._job, alone=False) if is_local(self._spark) else self._chosen_memory(),
+            memory_limit=self._memory_limit(order),
             store_memory=self._memory_left() // siblings,
             reader=self._functions.readers.get(order.feed.feed) if order.feed is not None else None,
             recipe=self._functions.recipe,
         )
 
-    def _chosen_memory(self) -> int:
-        """The user's memory limit for a task; 0 leaves it to the executor's machine."""
+    def _memory_limit(self, order: TaskOrder) -> int:
+        """The memory limit of a task. On other machines, the user's; 0 leaves it to the executor's machine."""
+        if self._job.graph.stage(order.key.stage).whole:
+            return UNLIMITED
+        if is_local(self._spark):
+            return task_memory(self._job, alone=False)
         return self._job.settings.integer("task_memory_bytes")
 
     def _memory_left(self) -> int:
