@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 QueryId = str
 StageId = int
@@ -29,17 +29,14 @@ def new_query_id() -> QueryId:
 class TaskKey:
     """One attempt at one task. The attempt is part of every file name, so two attempts never share a file.
 
-    >>> TaskKey("q", 1, 0).next_attempt()
-    TaskKey(query='q', stage=1, task=0, attempt=1)
+    >>> print(TaskKey("q", stage=1, task=0))
+    query q, stage 1, task 0, attempt 0
     """
 
     query: QueryId
     stage: StageId
     task: int
     attempt: int = 0
-
-    def next_attempt(self) -> TaskKey:
-        return replace(self, attempt=self.attempt + 1)
 
     def __str__(self) -> str:
         return f"query {self.query}, stage {self.stage}, task {self.task}, attempt {self.attempt}"
