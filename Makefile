@@ -37,7 +37,8 @@ test: check ## linters, types and every test, on Spark a sample: under 12 minute
 	$(TESTS) -m "not long"
 
 test-long: setup ## what `make test` leaves out: every test on Spark and on three workers, lost executors, all of TPC-DS
-	$(TESTS) -m long
+	$(TESTS) -m long --ignore tests/cluster
+	$(BIN)/python -m pytest -m long tests/cluster # alone: Spark decides by the time that tasks take
 
 check: setup ## linters, types and import contracts
 	$(BIN)/ruff check
@@ -46,7 +47,7 @@ check: setup ## linters, types and import contracts
 	$(BIN)/lint-imports --no-logo
 
 unit: setup ## unit tests and examples in docstrings, without the linters
-	$(BIN)/python -m pytest -q src tests/unit
+	$(TESTS) -q src tests/unit
 
 format: setup ## format the code and fix what can be fixed
 	$(BIN)/ruff check --fix

@@ -25,7 +25,9 @@ def assert_random_rows_add_up(answer: Answer) -> None:
 
 
 def assert_harmed_once(answer: Answer, function: str, reason: str) -> None:
-    """The function did its harm in one attempt, and Spark counted that."""
+    """The function did its harm in one attempt. Spark counted that, or a copy ended earlier, on a busy machine."""
     harmed = [call for call in answer.calls if call.faulty]
     assert [call.function for call in harmed] == [function], answer.describe()
-    assert [end.reason for end in answer.ended if end.attempt == harmed[0].attempt] == [reason], answer.describe()
+    (end,) = (end for end in answer.ended if end.attempt == harmed[0].attempt)
+    copies = [copy for copy in answer.ended if copy.speculative and (copy.stage, copy.task) == (end.stage, end.task)]
+    assert end.reason == reason or (end.reason == "TaskKilled" and copies), answer.describe()

@@ -33,7 +33,7 @@ def cluster(private_temporary_directory: None, tmp_path_factory: pytest.TempPath
     assert not left, f"the cluster left behind: {'; '.join(left)}"
 
 
-@pytest.fixture(scope="package", autouse=True)
+@pytest.fixture(scope="package")
 def executors_come_and_go(cluster: ClusterProcess) -> Iterator[None]:
     """The one allowance of this folder."""
     with leaks.known_processes(EXECUTOR, SPARK_WORKER):
@@ -69,7 +69,7 @@ class Run(Protocol):
 
 
 @pytest.fixture
-def run(cluster: ClusterProcess, tables: dict[str, str], store: Store) -> Run:
+def run(cluster: ClusterProcess, executors_come_and_go: None, tables: dict[str, str], store: Store) -> Run:
     """Whatever happens to a query, it leaves nothing."""
 
     def run(

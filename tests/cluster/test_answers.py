@@ -6,7 +6,7 @@ import pytest
 
 from tests.cluster.checks import assert_single_node_answer
 from tests.cluster.conftest import Run
-from tests.cluster.tables import GROUPED_TWICE, JOINED, is_ordered
+from tests.cluster.tables import GROUPED_TWICE, JOINED
 
 pytestmark = pytest.mark.timeout(func_only=True)  # starting the cluster has a limit of its own
 
@@ -18,10 +18,8 @@ def test_the_single_node_answer_from_both_executors(run: Run, tables: dict[str, 
     answer = run(query)
     assert_single_node_answer(answer, query, tables)
     assert len(answer.executors) == 2
-    for function in (
-        ("mapped", "reduced") if is_ordered(query) else ("mapped",)
-    ):  # a job for each task may find one free
-        assert answer.executors_of(function) == set(answer.executors), answer.describe()
+    # Both were free for the first tasks. Later ones prefer the executor that has most of their input.
+    assert answer.executors_of("mapped") == set(answer.executors), answer.describe()
     assert not answer.failures
     assert not answer.recomputed_inputs
     assert answer.earlier_attempts <= answer.speculative_copies, answer.describe()

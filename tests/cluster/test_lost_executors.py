@@ -9,7 +9,7 @@ from tests.cluster.conftest import Run
 from tests.cluster.experiment import Answer, Fault, Store
 from tests.cluster.tables import GROUPED, GROUPED_TWICE, JOINED, LIMIT, LIMITED, RANDOM
 
-pytestmark = pytest.mark.timeout(func_only=True)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(func_only=True)]
 
 KILLED = Fault("executor_killed", on_task=3)
 """When the third of four tasks begins at least one of them is done: an executor runs one at a time."""
@@ -18,7 +18,6 @@ ONLY_SPARK = pytest.mark.parametrize("store", ["spark"], indirect=True)
 """For tests of lost frames: in a shared store they outlive the executor."""
 
 
-@pytest.mark.long
 def test_killed_in_the_middle_of_a_stage(run: Run, tables: dict[str, str], store: Store) -> None:
     """The reader already has rows of the tasks that are done."""
     answer = run(JOINED, {"reduced": KILLED})
@@ -28,7 +27,6 @@ def test_killed_in_the_middle_of_a_stage(run: Run, tables: dict[str, str], store
     assert_lost_frames_were_made_again(answer, store)
 
 
-@pytest.mark.long
 @ONLY_SPARK
 def test_frames_of_two_stages_are_lost_at_once(run: Run, tables: dict[str, str], store: Store) -> None:
     answer = run(GROUPED_TWICE, {"last": KILLED})
@@ -59,7 +57,6 @@ def assert_lost_frames_were_made_again(answer: Answer, store: Store) -> None:
 # ---- rows that are others when they are computed again
 
 
-@pytest.mark.long
 def test_random_rows_are_of_one_attempt_everywhere(run: Run, store: Store) -> None:
     """Some of the rows are already in groups when others are lost."""
     answer = run(RANDOM, {"reduced": KILLED})
@@ -69,7 +66,6 @@ def test_random_rows_are_of_one_attempt_everywhere(run: Run, store: Store) -> No
     assert_started_over(answer, store)
 
 
-@pytest.mark.long
 @ONLY_SPARK
 def test_random_rows_that_the_reader_has_cannot_be_taken_back(run: Run) -> None:
     answer = run(RANDOM.replace("order by bucket", ""), {"reduced": KILLED})
@@ -81,7 +77,6 @@ def test_random_rows_that_the_reader_has_cannot_be_taken_back(run: Run) -> None:
     assert "run the query again" in answer.error
 
 
-@pytest.mark.long
 @ONLY_SPARK
 def test_a_limit_gives_its_rows_once(run: Run, store: Store) -> None:
     """The executor that is killed has the output of the one task with the limit."""

@@ -279,6 +279,7 @@ spark.stop()
 """
 
 
+@pytest.mark.long
 def test_executors_that_lack_the_package_get_it(tmp_path: Path) -> None:
     """A Spark of its own, because what is shipped stays as long as the context."""
     parts, scratch = write_parts(tmp_path), tmp_path / "tmp"
