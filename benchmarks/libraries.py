@@ -27,8 +27,8 @@ from pyarrow import fs
 
 import sparkfusion
 from benchmarks.transport import TOKEN, worker, write_tables
-from sparkfusion.exchange.urls import open_url
 from sparkfusion.feed.ready import http_client
+from sparkfusion.file_systems import open_url
 from sparkfusion.runner.passed import AttemptRows
 from sparkfusion.session.sql_text import mask
 from tests.suites.fake_s3 import KEY, SECRET, FakeS3, fake_s3

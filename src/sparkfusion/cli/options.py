@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from sparkfusion.cli.script import Statement, split
-from sparkfusion.cli.tables import FORMATS, Table, check_unique, hint_of, parse_table, register
+from sparkfusion.cli.tables import Table, check_unique, hint_of, parse_table, register
 from sparkfusion.config import PREFIX, SETTINGS
 from sparkfusion.errors import UserError
+from sparkfusion.feed.ready.formats import FORMATS
 from sparkfusion.transport.membership import TOKEN_VARIABLE
 from sparkfusion.transport.schemes import is_known, scheme_of
 

@@ -7,30 +7,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 from sparkfusion.errors import SparkfusionError, UserError
+from sparkfusion.feed.ready.formats import FORMATS, Format, ending_of, format_of
+from sparkfusion.urls import url_scheme
 
 if TYPE_CHECKING:
     from sparkfusion import Session
 
-Format = Literal["parquet", "csv", "json", "arrow", "avro"]
-FORMATS: tuple[Format, ...] = get_args(Format)
-
-_EXTENSIONS: dict[str, Format] = {
-    ".parquet": "parquet",
-    ".csv": "csv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-    ".avro": "avro",
-}
 _ALIASES = {"ndjson": "json", "jsonl": "json"}
-_COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zst": "zstd"}
-_REMOTE = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _GLOB = re.compile(r"[*?\[]")
 _PREFIX = re.compile(r"(\w{2,}):(?!//)")  # a single letter is a drive
 _MISSING = re.compile(r"\btable 'datafusion\.public\.([^']+)' not found")
@@ -68,8 +54,8 @@ def parse_table(text: str) -> Table:
     if sample is None:
         raise ValueError(f"{path!r} does not exist, or holds no files")
     extension, compression = _ending(sample)
-    bare = extension.removesuffix(_packing(extension))
-    found = _EXTENSIONS.get(bare)
+    readable = compression is not None or extension.count(".") < 2
+    found = format_of(extension) if readable else None
     if found is None:
         raise ValueError(
             f"cannot infer the format of {sample!r} from its name; write {name}=FORMAT:{path}, "
@@ -80,7 +66,7 @@ def parse_table(text: str) -> Table:
 
 def register(session: Session, table: Table) -> None:
     """Make the table known to the session. Usual endings, and what they tell, it finds itself."""
-    usual = _EXTENSIONS.get(table.extension.removesuffix(_packing(table.extension))) == table.format
+    usual = format_of(table.extension) == table.format
     said: dict[str, Any] = {} if usual else {"file_extension": table.extension}
     if not usual and table.format in ("csv", "json"):
         said["file_compression_type"] = table.compression
@@ -89,7 +75,7 @@ def register(session: Session, table: Table) -> None:
 
 def _sample(path: str) -> str | None:
     """The path of one file of the table: the path itself, or the first file in that directory."""
-    if _REMOTE.match(path) or _GLOB.search(path):
+    if url_scheme(path) is not None or _GLOB.search(path):
         return path
     if Path(path).is_dir():
         return min(_files_below(path), default=None)
@@ -104,16 +90,7 @@ def _files_below(directory: str) -> Iterator[str]:
 
 def _ending(path: str) -> tuple[str, str | None]:
     """What the file's name ends with, and the compression this tells."""
-    name = path.rstrip("/").rpartition("/")[2]
-    stem, suffix = os.path.splitext(name)  # noqa: PTH122
-    compression = _COMPRESSIONS.get(suffix)
-    if compression is not None:
-        suffix = os.path.splitext(stem)[1] + suffix  # noqa: PTH122
-    return suffix, compression
-
-
-def _packing(extension: str) -> str:
-    return next((end for end in _COMPRESSIONS if extension.endswith(end)), "")
+    return ending_of(path.rstrip("/"))
 
 
 def check_unique(tables: tuple[Table, ...]) -> None:

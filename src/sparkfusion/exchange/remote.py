@@ -24,8 +24,9 @@ from pyarrow import fs
 from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionError
 from sparkfusion.exchange.manifest import FrameFile
 from sparkfusion.exchange.owned import PREFIX
-from sparkfusion.exchange.urls import bare, forget_file_systems, join, naming, open_url, show_url
+from sparkfusion.file_systems import naming, open_url
 from sparkfusion.ids import QueryId, SourceFile
+from sparkfusion.urls import bare, join, show_url
 
 OWNER = "owner"
 LEFTOVER_AGE = timedelta(days=7)
@@ -244,7 +245,6 @@ def _end() -> None:
     """Close what is still open. Registered after Arrow's own hook, which ends its S3 client, so this runs first."""
     for home in list(_open_homes):
         home.close()
-    forget_file_systems()
 
 
 atexit.register(_end)

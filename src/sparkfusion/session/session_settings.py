@@ -11,8 +11,8 @@ from datafusion import SessionContext
 
 from sparkfusion import config
 from sparkfusion.errors import UnknownSettingError, UserError, clean_message
-from sparkfusion.exchange.urls import show_url
 from sparkfusion.session.upstream import guards_of, in_setting_order
+from sparkfusion.urls import show_url
 from sparkfusion.worker.task_context import RUNTIME_PREFIX
 
 ENTRIES_SCHEMA = pa.schema([("name", pa.string()), ("value", pa.string()), ("description", pa.string())])

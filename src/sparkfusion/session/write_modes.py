@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from sparkfusion.errors import SparkfusionError, UserError
 from sparkfusion.exchange.owned import OwnedDirectory
-from sparkfusion.exchange.urls import is_url, plain_path
 from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.ids import QueryId
 from sparkfusion.runner.base import RunningJob
+from sparkfusion.urls import is_url, plain_path
 from sparkfusion.worker.task import TaskReport
 
 WriteMode = Literal["append", "overwrite", "error", "ignore"]

@@ -13,15 +13,16 @@ import pyarrow as pa
 from datafusion import SessionContext, lit
 
 from sparkfusion.errors import UserError, classify
-from sparkfusion.exchange.urls import file_size, is_url, plain_path, split_object
 from sparkfusion.feed.feed import UnitSource
 from sparkfusion.feed.provider import Reader
 from sparkfusion.feed.units import FileUnit, WorkUnit, check_path, check_span
+from sparkfusion.file_systems import file_size
 from sparkfusion.ids import FeedId
 from sparkfusion.plan.feed_scans import UnitFile
 from sparkfusion.plan.sources import object_path
 from sparkfusion.plan.wire import decode, kind, walk
 from sparkfusion.plan.wire import wire_pb2 as pb
+from sparkfusion.urls import is_url, plain_path, split_object
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.file_errors import name_table
 

@@ -19,6 +19,8 @@ from sparkfusion.errors import UserError
         ("a.json", "json", ".json", None),
         ("a.arrow", "arrow", ".arrow", None),
         ("a.avro", "avro", ".avro", None),
+        ("a.pq", "parquet", ".pq", None),
+        ("A.CSV.GZ", "csv", ".CSV.GZ", "gzip"),
     ],
 )
 def test_the_extension_tells_the_format(
@@ -64,8 +66,9 @@ def test_what_names_no_file_is_refused(text: str) -> None:
         parse_table(text)
 
 
-def test_an_unknown_extension_is_refused_with_the_way_out(tmp_path: Path) -> None:
-    path = tmp_path / "data.txt"
+@pytest.mark.parametrize("name", ["data.txt", "data.csv.lz4", "data"])
+def test_an_unknown_extension_is_refused_with_the_way_out(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
     path.touch()
     with pytest.raises(ValueError, match=r"write t=FORMAT:.*parquet, csv, json, arrow, avro"):
         parse_table(f"t={path}")

@@ -21,8 +21,9 @@ from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionEr
 from sparkfusion.exchange import remote
 from sparkfusion.exchange.manifest import FrameFile
 from sparkfusion.exchange.remote import LEFTOVER_AGE, RemoteHome, download, exists, read_bytes, upload, write_bytes
-from sparkfusion.exchange.urls import bare, is_url, join, open_url, plain_path, show_url
+from sparkfusion.file_systems import open_url
 from sparkfusion.ids import SourceFile
+from sparkfusion.urls import bare, is_url, join, plain_path, show_url
 from tests.suites.fake_s3 import KEY, SECRET, FakeS3, fake_s3
 
 QUERY = "0123456789ab"

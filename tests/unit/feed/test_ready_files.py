@@ -403,6 +403,17 @@ def test_a_url_with_everything_in_it_does_not_show_its_secrets(s3: FakeS3) -> No
         assert "wrong-secret" not in shown
 
 
+@pytest.mark.parametrize("where", ["before the @", "parameters"])
+def test_keys_in_a_url_may_be_anywhere_that_the_store_of_frames_takes_them(s3: FakeS3, where: str) -> None:
+    """Half of all secrets have a `/`, which people do not always escape."""
+    s3.put_table("data/0.parquet", pa.table({"v": [1]}))
+    url = s3.url("data/*.parquet")
+    if where == "before the @":
+        url = f"s3://{KEY}:{SECRET}@{url.removeprefix('s3://').partition('&access_key')[0]}"
+    (unit,) = Files(url).feed(None, context())
+    assert unit.path == "s3://bucket/data/0.parquet"
+
+
 def test_names_that_a_url_cannot_carry_are_refused(s3: FakeS3) -> None:
     s3.put_table("data/a#b.parquet", pa.table({"v": [1]}))
     with pytest.raises(UserError, match=r"a#b\.parquet' cannot be read"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -16,14 +15,13 @@ from sparkfusion.feed.provider import FeedContext, Reader, WorkUnitFeedProvider
 from sparkfusion.feed.ready.bounds import comparisons, may_hold
 from sparkfusion.feed.ready.hive import Column
 from sparkfusion.feed.ready.plain_schema import plain_schema
-from sparkfusion.feed.ready.secrets import hide_secrets, without_secrets
 from sparkfusion.feed.units import FileUnit
+from sparkfusion.urls import show_url, url_scheme, without_secrets
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 _HARMLESS = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 class DeltaFiles(WorkUnitFeedProvider):
@@ -55,7 +53,7 @@ class DeltaFiles(WorkUnitFeedProvider):
             opened = table
         else:
             raise UserError("give the version to the DeltaTable itself: deltalake.DeltaTable(…, version=…)")
-        self._name = hide_secrets(opened.table_uri)
+        self._name = show_url(opened.table_uri)
         _refuse_unreadable(opened, self._name)
         self._schema = plain_schema(pa.schema(opened.schema().to_arrow()))
         self.partition_columns: list[Column] = [
@@ -89,7 +87,7 @@ class DeltaFiles(WorkUnitFeedProvider):
 
     def _path(self, path: str) -> str:
         """Paths in the log are encoded like URLs. They are relative, except those of other tables (clones)."""
-        return _root(path) if _URL.match(path) else f"{self._root.rstrip('/')}/{unquote(path)}"
+        return _root(path) if url_scheme(path) is not None else f"{self._root.rstrip('/')}/{unquote(path)}"
 
 
 def _open_table(delta: Any, uri: str, version: int | None, options: Mapping[str, str] | None) -> Any:
@@ -99,7 +97,7 @@ def _open_table(delta: Any, uri: str, version: int | None, options: Mapping[str,
         words = without_secrets(first_words(error), uri)
         for secret in (options or {}).values():
             words = words.replace(secret, "***") if len(secret) > 3 else words
-        raise UserError(f"cannot open the Delta table {hide_secrets(uri)}: {words}") from None
+        raise UserError(f"cannot open the Delta table {show_url(uri)}: {words}") from None
 
 
 def _refuse_unreadable(table: Any, name: str) -> None:

@@ -7,19 +7,17 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
 
-from sparkfusion.errors import ExternalError, UserError, classify, first_words
-from sparkfusion.feed.ready.secrets import hide_secrets, without_secrets
+from sparkfusion.errors import UserError
+from sparkfusion.file_systems import naming, open_url
+from sparkfusion.urls import bare, is_url, plain_path, split_url, url_scheme
 
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _SCHEMES = {"s3": "s3", "gcs": "gs", "abfs": "abfs"}
 _NOT_IN_URLS = re.compile(r"[?#]")
 
@@ -87,18 +85,18 @@ class ArrowFileAccess:
         self._root = root
 
     def list(self, directory: str) -> Iterator[Entry]:
-        with _naming(directory, "list"):
+        with naming(directory, "list", missing=True):
             found = self._filesystem.get_file_info(fs.FileSelector(self._inner(directory), recursive=False))
         for info in found:
             yield self._entry(f"{directory.rstrip('/')}/{info.base_name}", info)
 
     def entry(self, path: str) -> Entry | None:
-        with _naming(path, "find"):
+        with naming(path, "find", missing=True):
             info = self._filesystem.get_file_info(self._inner(path))
         return self._entry(path, info) if info.type in (fs.FileType.File, fs.FileType.Directory) else None
 
     def open(self, path: str) -> Any:
-        with _naming(path, "open"):
+        with naming(path, "open", missing=True):
             return self._filesystem.open_input_file(self._inner(path))
 
     def _inner(self, path: str) -> str:
@@ -118,9 +116,9 @@ def locate(path: str | os.PathLike[str], filesystem: fs.FileSystem | None = None
     text = os.fspath(path)
     if not text:
         raise UserError("a path is empty")
-    if text.lower().startswith("file://"):
-        return LocalFileAccess(), unquote(urlsplit(text).path)
-    if _URL.match(text):
+    if url_scheme(text) == "file":
+        return LocalFileAccess(), plain_path(text)
+    if is_url(text):
         return _remote(text, filesystem)
     while isinstance(filesystem, fs.SubTreeFileSystem):
         text = f"{filesystem.base_path.rstrip('/')}/{text.lstrip('/')}"
@@ -143,17 +141,13 @@ def open_path(path: str) -> Any:
 
 
 def _remote(url: str, filesystem: fs.FileSystem | None) -> tuple[FileAccess, str]:
-    scheme, _, rest = url.partition("://")
-    rest, _, query = rest.partition("?")
-    netloc, _, path = rest.partition("/")
-    user, at, host = netloc.rpartition("@")
-    base = f"{scheme}://{host if ':' in user else f'{user}{at}{host}'}"
+    parts = split_url(url)
+    base = bare(parts._replace(path="", query="").geturl())
     if filesystem is None:
-        with _naming(url, "open"):
-            filesystem, root = fs.FileSystem.from_uri(f"{scheme}://{netloc}/" + (f"?{query}" if query else ""))
+        filesystem, root = open_url(parts._replace(path="/").geturl())
     else:
-        root = "" if filesystem.type_name == "hdfs" else host
-    return ArrowFileAccess(filesystem, base, root.rstrip("/")), f"{base}/{path}".rstrip("/")
+        root = "" if filesystem.type_name == "hdfs" else base.partition("://")[2].rpartition("@")[2]
+    return ArrowFileAccess(filesystem, base, root.rstrip("/")), f"{base}{parts.path}".rstrip("/")
 
 
 def _local_entry(path: str, status: os.stat_result) -> Entry | None:
@@ -167,16 +161,3 @@ def _check_no_loop(link: str) -> None:
     above, target = Path(link).parent.resolve(), Path(link).resolve()
     if target == above or target in above.parents:
         raise UserError(f"{link!r} is a link to a directory above it, so listing it would never end")
-
-
-@contextmanager
-def _naming(url: str, doing: str) -> Iterator[None]:
-    """Errors of a file system with the URL, but without its secrets. A `FileNotFoundError` is passed on unchanged."""
-    try:
-        yield
-    except (FileNotFoundError, NotADirectoryError):
-        raise FileNotFoundError(hide_secrets(url)) from None
-    except (OSError, ValueError, pa.ArrowException) as error:
-        kind = UserError if isinstance(error, ValueError | PermissionError) else type(classify(error))
-        kind = kind if issubclass(kind, UserError) else ExternalError
-        raise kind(f"cannot {doing} {hide_secrets(url)}: {without_secrets(first_words(error), url)}") from None

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 from sparkfusion.errors import UserError
 
-_ENDINGS = {
+Format = Literal["parquet", "csv", "json", "arrow", "avro"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+
+_ENDINGS: dict[Format, tuple[str, ...]] = {
     "parquet": (".parquet", ".parq", ".pq"),
     "csv": (".csv",),
     "json": (".json", ".jsonl", ".ndjson"),
@@ -17,7 +22,7 @@ _DATAFUSION_NAMES = {
 _COMPRESSIONS = (".gz", ".gzip", ".bz2", ".xz", ".zst", ".zstd", ".lz4", ".sz", ".snappy", ".br", ".zip")
 
 
-def format_of(name: str) -> str | None:
+def format_of(name: str) -> Format | None:
     """The format that a name's extension means, also if the file is compressed.
 
     >>> format_of("a.parquet"), format_of("a.csv.gz"), format_of("README")

@@ -26,7 +26,7 @@ import urllib3
 from urllib3.exceptions import HTTPError, MaxRetryError
 
 from sparkfusion.errors import QueryCancelledError, SparkfusionError, UnavailableError, UserError
-from sparkfusion.feed.ready.secrets import hide_secrets, without_secrets
+from sparkfusion.urls import show_url, without_secrets
 
 Wait = Callable[[float], bool]
 """Sleeps so many seconds; True if nobody needs the answer any more."""
@@ -74,7 +74,7 @@ class HttpClient:
                 answer = self._ask(url, headers)
             except ValueError:  # some quote the URL or the header
                 raise UserError(
-                    f"cannot fetch {hide_secrets(url)}: the URL, one that it redirects to, or a header is not valid"
+                    f"cannot fetch {show_url(url)}: the URL, one that it redirects to, or a header is not valid"
                 ) from None
             except HTTPError as error:
                 reason = _reason(error)
@@ -96,7 +96,7 @@ class HttpClient:
     def _ask(self, url: str, headers: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
         """One request. Redirects are followed; headers may hold keys, so another host does not get them."""
         if urlsplit(url).scheme not in ("http", "https"):
-            raise UserError(f"{hide_secrets(url)} is not an http URL")
+            raise UserError(f"{show_url(url)} is not an http URL")
         own = {**self.headers, **headers}
         rules = urllib3.Retry(
             total=None,
@@ -117,7 +117,7 @@ class HttpClient:
         asked = _retry_after(answer.headers.get("Retry-After"))
         if asked is not None and asked > self.longest_wait:
             raise UnavailableError(
-                f"{hide_secrets(url)} answered {answer.status} and asks to wait {asked:.0f} seconds",
+                f"{show_url(url)} answered {answer.status} and asks to wait {asked:.0f} seconds",
                 hint=f"run the query later, or give HttpPages a longest_wait of more than {self.longest_wait:.0f}",
             )
         return asked if asked is not None else _pause(attempt)
@@ -190,10 +190,10 @@ def _retry_after(text: str | None) -> float | None:
 
 def _status_error(answer: urllib3.BaseHTTPResponse, url: str) -> SparkfusionError:
     kind = UnavailableError if answer.status in _BUSY or answer.status >= 500 else UserError
-    return kind(f"{hide_secrets(url)} answered {answer.status} {without_secrets(answer.reason or '', url)}".rstrip())
+    return kind(f"{show_url(url)} answered {answer.status} {without_secrets(answer.reason or '', url)}".rstrip())
 
 
 def _connection_error(error: BaseException, url: str) -> SparkfusionError:
     words = without_secrets(str(error) or type(error).__name__, url)
     hint = "check the address, and that the server runs" if _is_nobody_there(error) else None
-    return UnavailableError(f"cannot reach {hide_secrets(url)}: {words}", hint=hint)
+    return UnavailableError(f"cannot reach {show_url(url)}: {words}", hint=hint)

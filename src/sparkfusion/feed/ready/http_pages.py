@@ -15,8 +15,8 @@ from sparkfusion.feed.provider import FeedContext, ReaderContext, WorkUnitFeedPr
 from sparkfusion.feed.ready.http_client import HttpClient, Page, origin, sleep
 from sparkfusion.feed.ready.json_rows import batch_of, parse, rows_of
 from sparkfusion.feed.ready.paging import Cursor, Linked, LinkHeader, Next, Numbered, following
-from sparkfusion.feed.ready.secrets import hide_secrets
 from sparkfusion.feed.units import WorkUnit
+from sparkfusion.urls import show_url
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class PageReader:
     client: HttpClient
 
     def __call__(self, unit: WorkUnit, context: ReaderContext) -> pa.RecordBatch:
-        shown, body = hide_secrets(self.url), unit.payload
+        shown, body = show_url(self.url), unit.payload
         if not isinstance(body, bytes):
             url = with_parameter(self.url, self.parameter, str(body))
             body = self.client.fetch(url, context.headers, sleep).body
@@ -81,11 +81,9 @@ class HttpPages(WorkUnitFeedProvider):
         for name, value in (params or {}).items():
             self._url = with_parameter(self._url, name, str(value))
         if urlsplit(self._url).scheme not in ("http", "https") or not urlsplit(self._url).hostname:
-            raise UserError(f"{hide_secrets(self._url)!r} is not an http URL")
+            raise UserError(f"{show_url(self._url)!r} is not an http URL")
         if urlsplit(self._url).username is not None:
-            raise UserError(
-                f"{hide_secrets(self._url)!r} contains a user name: put it into headers={{'Authorization': …}}"
-            )
+            raise UserError(f"{show_url(self._url)!r} contains a user name: put it into headers={{'Authorization': …}}")
         if retries < 0 or timeout <= 0:
             raise UserError(f"retries={retries!r} must be a number from 0, timeout={timeout!r} more than 0")
         self._rows = rows
@@ -102,7 +100,7 @@ class HttpPages(WorkUnitFeedProvider):
             return
 
     def _find_numbered(self, next: Numbered, context: FeedContext) -> Iterator[WorkUnit]:
-        begin, shown = 0, hide_secrets(self._url)
+        begin, shown = 0, show_url(self._url)
         if next.is_told_by_first_page:
             page = self._fetch(self._page_url(next, 0), context)
             begin, pages = 1, next.count(parse(page.body, shown))
@@ -122,11 +120,11 @@ class HttpPages(WorkUnitFeedProvider):
         url, seen = self._url, set[str]()
         while not context.stopped:
             if url in seen:
-                raise UserError(f"the pages of {hide_secrets(self._url)} lead in a circle back to {hide_secrets(url)}")
+                raise UserError(f"the pages of {show_url(self._url)} lead in a circle back to {show_url(url)}")
             seen.add(url)
             page = self._fetch(url, context)
             yield WorkUnit(page.body)
-            found = following(next, parse(page.body, hide_secrets(url)), page.links)
+            found = following(next, parse(page.body, show_url(url)), page.links)
             if found is None:
                 return
             url = self._next_url(next, url, found)
@@ -136,7 +134,7 @@ class HttpPages(WorkUnitFeedProvider):
             return with_parameter(self._url, next.parameter, found)
         made = urljoin(url, found)
         if origin(made) != origin(self._url):
-            raise UserError(f"the pages of {hide_secrets(self._url)} lead to another host: {origin(made)[1]}")
+            raise UserError(f"the pages of {show_url(self._url)} lead to another host: {origin(made)[1]}")
         return made
 
     def _page_url(self, next: Numbered, index: int) -> str:

@@ -9,8 +9,8 @@ from pyspark import SparkContext
 
 from sparkfusion.config import Settings
 from sparkfusion.errors import UserError
-from sparkfusion.exchange.urls import is_url, show_url
 from sparkfusion.runner.spark.master import is_local
+from sparkfusion.urls import is_url, show_url
 
 StoreKind = Literal["local", "shared", "spark"]
 

@@ -16,10 +16,10 @@ from pyspark import SparkContext
 from sparkfusion.errors import ResourceError, SparkfusionError, UserError, first_words
 from sparkfusion.exchange.home import SharedHome
 from sparkfusion.exchange.remote import RemoteHome, exists, read_bytes, write_bytes
-from sparkfusion.exchange.urls import is_url, plain_path, show_url
 from sparkfusion.ids import new_query_id
 from sparkfusion.runner.spark.environment import check_executors, slots_to_ask
 from sparkfusion.runner.spark.spark_errors import spark_error
+from sparkfusion.urls import is_url, plain_path, show_url
 
 _TOKEN = "token.arrow"  # named like frames: what a driver leaves that dies meanwhile is known to be ours
 _reached: weakref.WeakKeyDictionary[SparkContext, set[str]] = weakref.WeakKeyDictionary()

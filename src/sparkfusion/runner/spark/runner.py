@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 
 from sparkfusion.config import Settings
 from sparkfusion.errors import SparkfusionError, UserError
-from sparkfusion.exchange.urls import is_url
 from sparkfusion.ids import new_query_id
 from sparkfusion.runner.base import QueryJob, RunningJob
 from sparkfusion.runner.spark.choice import choose_store
@@ -25,6 +24,7 @@ from sparkfusion.runner.spark.spark_frames import DataFrames
 from sparkfusion.runner.spark.spark_job import SparkJob
 from sparkfusion.runner.spark.spark_tables import SparkTables
 from sparkfusion.runner.spark.tagged_jobs import TaggedJobs
+from sparkfusion.urls import is_url
 
 
 class SparkRunner:

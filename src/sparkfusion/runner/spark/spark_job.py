@@ -17,7 +17,6 @@ from sparkfusion.errors import InternalError, LostInputError, QueryCancelledErro
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.sink import FileSink, Sink
 from sparkfusion.exchange.store import SHARED_MEMORY
-from sparkfusion.exchange.urls import is_url, plain_path
 from sparkfusion.ids import FeedId, SourceFile, StageId, TableId, TaskKey
 from sparkfusion.plan.sizing import is_light
 from sparkfusion.runner.base import QueryJob
@@ -38,6 +37,7 @@ from sparkfusion.runner.spark.tagged_jobs import TaggedJobs
 from sparkfusion.runner.spark.task_news import TaskNews
 from sparkfusion.runner.travelling_functions import TravellingFunctions
 from sparkfusion.transport.feed_address import FeedAddress
+from sparkfusion.urls import is_url, plain_path
 from sparkfusion.worker.copy import CopySink
 from sparkfusion.worker.memory_limits import UNLIMITED
 from sparkfusion.worker.task import TaskInput, TaskOrder, TaskReport

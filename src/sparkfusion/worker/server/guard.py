@@ -14,7 +14,6 @@ from urllib.parse import unquote
 from sparkfusion.config import MIB
 from sparkfusion.errors import PlanTooLargeError, ProtocolError, UserError, WireFormatError
 from sparkfusion.exchange.owned import LOCK, PREFIX
-from sparkfusion.exchange.urls import is_url, plain_path
 from sparkfusion.feed.feed import UnitSource
 from sparkfusion.feed.unit_codec import is_compressed, unpack
 from sparkfusion.feed.units import FileUnit
@@ -23,6 +22,7 @@ from sparkfusion.plan.sources import placeholder_of
 from sparkfusion.plan.wire import PlanNode, decode, file_scan_conf, walk
 from sparkfusion.plan.wire.depth import check_depth
 from sparkfusion.plan.wire.survey import UnknownPlanError, functions_in
+from sparkfusion.urls import is_url, plain_path
 from sparkfusion.worker.server.shape import check_rows, check_shape, check_sources
 from sparkfusion.worker.task import TaskOrder
 

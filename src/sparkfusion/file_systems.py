@@ -1,86 +1,27 @@
-"""URLs of remote stores: opened with Arrow's file systems, shown without their secrets, and named in errors."""
+"""Arrow's file systems of URLs: opened once for each store, with errors that have the URL but not its secrets."""
 
 from __future__ import annotations
 
+import atexit
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlencode
 
 import pyarrow as pa
 from pyarrow import fs
 
 from sparkfusion.errors import ExternalError, SparkfusionError, UserError, classify, first_words
+from sparkfusion.urls import is_url, plain_path, show_url, split_object, split_url, without_secrets
 
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_SHOWN_PARAMETERS = frozenset({"region", "scheme", "endpoint_override"})
 _S3_KEYS = frozenset({"access_key", "secret_key", "session_token"})
-_HIDDEN = "***"
 _REFUSED = re.compile(
     r"ACCESS_DENIED|NO_SUCH_BUCKET|INVALID_ACCESS_KEY|SIGNATURE|INVALID_CLIENT_TOKEN|UNRECOGNIZED_CLIENT|EXPIRED_TOKEN"
     r"|HTTP status 40[13]|[Ff]orbidden|PERMISSION_DENIED|UNAUTHENTICATED|[Pp]ermission denied|AccessControlException"
     r"|AuthenticationFailed|AuthorizationFailure|ContainerNotFound|[Bb]ucket .*(not found|does not exist)"
 )
-
-
-def is_url(text: str) -> bool:
-    """Whether a store is remote. A plain path is not, and neither is a `file:` URL: it names a directory.
-
-    >>> is_url("s3://bucket/frames"), is_url("/mnt/frames"), is_url("file:///mnt/frames")
-    (True, False, False)
-    """
-    found = _URL.match(text)
-    return found is not None and found[1].lower() != "file"
-
-
-def plain_path(text: str) -> str:
-    """The path of a directory that is given as a path or as a `file:` URL.
-
-    >>> plain_path("file:///mnt/my%20frames"), plain_path("frames")
-    ('/mnt/my frames', 'frames')
-    """
-    return unquote(urlsplit(text).path) if text.lower().startswith("file://") else text
-
-
-def join(url: str, *names: str) -> str:
-    """The URL of something below another one. What follows the `?` stays at the end.
-
-    >>> join("s3://bucket/frames/?region=eu-west-1", "a", "b")
-    's3://bucket/frames/a/b?region=eu-west-1'
-    """
-    parts = _split(url)
-    path = "/".join([parts.path.rstrip("/"), *map(quote, names)])
-    return parts._replace(path=path).geturl()
-
-
-def bare(url: str) -> str:
-    """The URL as a name, without parameters. It never holds a secret.
-
-    >>> bare("s3://key:secret@bucket/frames?region=eu-west-1")
-    's3://bucket/frames'
-    """
-    parts = _split(url)
-    user, at, host = parts.netloc.rpartition("@")
-    return parts._replace(netloc=f"{user}{at}{host}" if ":" not in user else host, query="").geturl()
-
-
-def show_url(url: str) -> str:
-    """The URL for messages and logs: keys, passwords and parameters that may be secret are hidden.
-
-    >>> show_url("s3://bucket/x?access_key=AKIA&secret_key=hush&region=eu-west-1")
-    's3://bucket/x?region=eu-west-1&***'
-    >>> show_url("s3://AKIA:hush@bucket/x")
-    's3://***@bucket/x'
-    """
-    parts = _split(url)
-    user, _, host = parts.netloc.rpartition("@")
-    netloc = f"{_HIDDEN}@{host}" if ":" in user else parts.netloc
-    pieces = parts.query.split("&") if parts.query else []
-    open_pieces = [piece for piece in pieces if piece.split("=")[0] in _SHOWN_PARAMETERS]
-    hidden = [_HIDDEN] if len(open_pieces) < len(pieces) else []
-    return parts._replace(netloc=netloc, query="&".join(open_pieces + hidden)).geturl()
 
 
 def open_url(url: str) -> tuple[fs.FileSystem, str]:
@@ -90,7 +31,7 @@ def open_url(url: str) -> tuple[fs.FileSystem, str]:
     found as the cloud's own tools find them (environment, configuration files, the role of the machine), or they are in
     the URL: `s3://KEY:SECRET@bucket`, or `access_key`, `secret_key` and `session_token` after the `?`.
     """
-    parts = _split(url)
+    parts = split_url(url)
     with naming(url, "open"):
         system, root = _file_system(parts.scheme, parts.netloc, parts.query)
     path = unquote(parts.path).strip("/")
@@ -119,17 +60,6 @@ def _s3_with_keys(bucket: str, parameters: Mapping[str, str]) -> tuple[fs.FileSy
         raise ValueError(str(error)) from None
 
 
-def split_object(url: str) -> tuple[str, str]:
-    """The store of an object, and its name there, unchanged: `#`, `?` and `%` may be part of it.
-
-    >>> split_object("s3://bucket/a/b#c?d%20e.parquet")
-    ('s3://bucket/', 'a/b#c?d%20e.parquet')
-    """
-    scheme, _, rest = url.partition("://")
-    host, _, name = rest.partition("/")
-    return f"{scheme}://{host}/", name
-
-
 def file_size(path: str) -> int:
     """The bytes of a file, given by a path or a URL."""
     if not is_url(path):
@@ -144,27 +74,33 @@ def file_size(path: str) -> int:
 
 
 def forget_file_systems() -> None:
-    """Close what `open_url` opened, at the end of the process, before Arrow ends its S3 client."""
+    """Close what `open_url` opened. Called at the end of the process, before Arrow ends its S3 client: Arrow registered
+    its own function earlier."""
     _file_system.cache_clear()
 
 
 @contextmanager
-def naming(url: str, doing: str) -> Iterator[None]:
+def naming(url: str, doing: str, *, missing: bool = False) -> Iterator[None]:
     """Classify errors of a file system, and add the URL without its secrets.
 
     Refused access and a missing bucket will fail again: a user's error. Other errors come from the network or the
     store, and may be retried.
+
+    Args:
+        missing: whether the caller handles a `FileNotFoundError`.
     """
     try:
         yield
     except SparkfusionError:
         raise
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise FileNotFoundError(show_url(url)) if missing else _error_about(error, url, doing) from None
     except (OSError, ValueError, pa.ArrowException) as error:
         raise _error_about(error, url, doing) from None  # Arrow's own words may quote the URL
 
 
 def _error_about(error: Exception, url: str, doing: str) -> SparkfusionError:
-    words = _without_secrets(first_words(error), url)
+    words = without_secrets(first_words(error), url)
     message = f"cannot {doing} {show_url(url)}: {words}"
     if "libjvm" in words or "libhdfs" in words:
         return UserError(message, hint="hdfs:// needs Hadoop's libraries: JAVA_HOME, HADOOP_HOME and CLASSPATH")
@@ -178,34 +114,9 @@ def _error_about(error: Exception, url: str, doing: str) -> SparkfusionError:
     return ExternalError(message)
 
 
-def _without_secrets(text: str, url: str) -> str:
-    text = text.replace(url, show_url(url))
-    for secret in sorted(_secrets(url), key=len, reverse=True):
-        text = text.replace(secret, _HIDDEN)
-    return text
-
-
-def _secrets(url: str) -> set[str]:
-    """Everything that `show_url` hides, as it is written and decoded."""
-    parts = _split(url)
-    pairs = [piece.partition("=") for piece in parts.query.split("&")]
-    found = {text for name, _, value in pairs if name not in _SHOWN_PARAMETERS for text in (value, unquote(value))}
-    user = parts.netloc.rpartition("@")[0]
-    if ":" in user:
-        found |= {text for part in (user, *user.split(":")) for text in (part, unquote(part))}
-    return {secret for secret in found if len(secret) > 3}  # "true" may go, "1" would take the message apart
-
-
-def _split(url: str) -> SplitResult:
-    """The parts of a URL. A secret before the `@` may hold an unescaped `/`: half of all secrets do."""
-    parts = urlsplit(url, allow_fragments=False)
-    if parts.scheme == "s3" and ":" in parts.netloc and "@" not in parts.netloc and "@" in parts.path:
-        rest, _, after = parts.path.rpartition("@")
-        bucket, slash, path = after.partition("/")
-        parts = parts._replace(netloc=f"{parts.netloc}{quote(rest, safe='%')}@{bucket}", path=slash + path)
-    return parts
-
-
 def _parameters(query: str) -> dict[str, str]:
     """The parameters after the `?`. A `+` stays a `+`: it is common in secrets."""
     return dict(parse_qsl(query.replace("+", "%2B")))
+
+
+atexit.register(forget_file_systems)
