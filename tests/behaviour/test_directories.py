@@ -329,3 +329,24 @@ def test_null_partitions_that_come_later_are_null(session: Session, tmp_path: Pa
     session.sql("create table copied as select v, p from t where v < 3")
     assert session.sql(query.format("copied")).to_pylist() == wanted
     assert session.sql("select count(*) as n, count(p) as p from t").to_pylist() == [{"n": 3, "p": 2}]
+
+
+def test_comments_between_the_words_of_a_statement_change_nothing(session: Session, tmp_path: Path) -> None:
+    home, out = tmp_path / "t", tmp_path / "out"
+    home.mkdir()
+    session.sql(
+        "create external table t (v bigint, p varchar) stored /* one */ as parquet "
+        f"partitioned /* by one */ by (p) location '{home}/'"
+    )
+    session.sql("insert into t values (1, 'a')")
+    (home / f"p={NULL}").mkdir()
+    pq.write_table(pa.table({"v": [2]}), home / f"p={NULL}" / "0.parquet")
+    session.sql("insert /* more */ into /* it */ t values (3, 'c')")
+    expected = [{"v": 1, "p": "a"}, {"v": 2, "p": None}, {"v": 3, "p": "c"}]
+    session.sql("create /* a copy */ table m as select v, p from t")
+    assert session.sql("select v, p from m order by v").to_pylist() == expected
+    for _ in range(2):
+        session.sql(
+            f"copy m to /* here */ '{out}/' stored as parquet options /* ! */ (sparkfusion.mode overwrite -- )\n)"
+        )
+    assert session.read_parquet(str(out)).sort("v").to_pylist() == expected

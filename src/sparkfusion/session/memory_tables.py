@@ -33,6 +33,7 @@ from sparkfusion.session.memory_files import TableFiles, fits, remove_with, writ
 from sparkfusion.session.memory_rows import leaves, memory_bytes, whole_batches
 from sparkfusion.session.session_schema import SessionSchema
 from sparkfusion.session.spool import TableSpool
+from sparkfusion.session.sql_text import mask
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 _CREATES = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?TABLE\b", re.IGNORECASE)
@@ -100,7 +101,7 @@ class MemoryTables:
     @contextmanager
     def remember_tables_of(self, statement: str) -> Iterator[None]:
         """Remember the tables in memory that a statement makes."""
-        if _CREATES.match(statement) is None:
+        if _CREATES.match(mask(statement)) is None:
             yield
             return
         before = {name: self._schema.own(name) for name in self._schema.names()}
@@ -110,7 +111,7 @@ class MemoryTables:
     def views(self, text: str, threshold: int) -> dict[str, Table]:
         """What names in this query mean: a view, for tables of more than `threshold` bytes."""
         found: dict[str, Table] = {}
-        if self._closed or _CHANGES.match(text):
+        if self._closed or _CHANGES.match(mask(text)):
             return found
         with self._lock:
             for name, named in list(self._by_name.items()):

@@ -20,6 +20,7 @@ from sparkfusion.session.directory_tables import INSERT, DirectoryTables
 from sparkfusion.session.external_tables import is_text
 from sparkfusion.session.file_tables import show_partitions
 from sparkfusion.session.layout import PartitionColumn
+from sparkfusion.session.sql_text import mask
 
 _VIEW = "view"
 _MAKES = re.compile(r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:TEMPORARY\s+)?(?:TABLE|VIEW)\b", re.IGNORECASE)
@@ -27,7 +28,7 @@ _MAKES = re.compile(r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:TEMPORARY\s+)?(?:TABLE|
 
 def makes_of_rows(text: str) -> bool:
     """Whether a statement makes a table or a view from the rows of a query."""
-    return _MAKES.match(text) is not None
+    return _MAKES.match(mask(text)) is not None
 
 
 def null_views(tables: DirectoryTables, text: str) -> dict[str, Table]:
@@ -35,8 +36,8 @@ def null_views(tables: DirectoryTables, text: str) -> dict[str, Table]:
 
     The table that a statement inserts into is not replaced.
     """
-    written = INSERT.match(text)
-    target = tables.own_name(written[1]) if written is not None else None
+    written = INSERT.match(mask(text))
+    target = tables.own_name(text[written.start(1) : written.end(1)]) if written is not None else None
     found: dict[str, Table] = {}
     for name, table, made in tables.tables_named_in(text):
         if name == target or table.kind == _VIEW or "://" in made.target.path:

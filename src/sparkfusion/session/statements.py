@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from sparkfusion.session.sql_text import closing_parenthesis, mask
+from sparkfusion.session.sql_text import closing_parenthesis, mask, without_comments
 
 _NAME = r"[A-Za-z_][\w.]*"
 _OPTION_NAME = r"(?:datafusion|sparkfusion)\.[\w.]+"
@@ -115,7 +115,7 @@ def parse_copy(sql: str) -> CopyQuery | None:
             return None
         begin, end, rest = found.end(), closing, closing + 1
     tail = sql[rest : rest + len(masked[rest:].rstrip("; \t\r\n"))]
-    return CopyQuery(sql[begin:end], is_query=bool(found["open"]), tail=tail.lstrip())
+    return CopyQuery(sql[begin:end], is_query=bool(found["open"]), tail=without_comments(tail).strip())
 
 
 def _unquoted(text: str) -> str:
