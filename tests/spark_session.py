@@ -74,5 +74,5 @@ def _end_jvm() -> None:
     gateway: Any = SparkContext._gateway
     gateway.shutdown()
     gateway.proc.stdin.close()
-    gateway.proc.wait(20)
+    gateway.proc.wait(60)
     SparkContext._gateway = SparkContext._jvm = None

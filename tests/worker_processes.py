@@ -87,7 +87,7 @@ class WorkerProcess:
             self.process.send_signal(signal.SIGCONT)
             self.process.terminate()
         try:
-            self.process.wait(15)
+            self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

@@ -25,7 +25,7 @@ from tests.cluster.standalone import WORKERS
 from tests.cluster.tables import rows_of
 from tests.suites.fed import RowGroupsOf
 
-PATIENCE = 40.0
+PATIENCE = 60.0
 """Seconds until a wait gives up. Only paid by a test that fails."""
 PROMPT = 20.0
 """Seconds for what is going away when a query has ended."""

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from sparkfusion.runner.spark.java import ensure_java
 
 WORKERS = ("127.0.0.1", "127.0.0.2")
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds for a process to start or to end."""
 
 _ROOT = Path(__file__).parents[2]

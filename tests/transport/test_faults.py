@@ -128,7 +128,7 @@ def test_a_worker_is_ended_politely(
 ) -> None:
     on_moment(session, MOMENTS[moment], lambda: three[0].send(signal.SIGTERM))
     assert session.sql(QUESTIONS["shipping priority"]).to_pylist() == answers["shipping priority"]
-    assert three[0].process.wait(15) == 0
+    assert three[0].process.wait(60) == 0
     until_idle(three[1:], 2)
 
 

@@ -36,7 +36,7 @@ def test_it_makes_a_token_says_so_once_and_ends_cleanly(number: signal.Signals) 
         with sparkfusion.connect(found.group(1)) as session:
             assert session.sql("select 1 as x").to_pylist() == [{"x": 1}]
         worker.send_signal(number)
-        rest, errors = worker.communicate(timeout=15)
+        rest, errors = worker.communicate(timeout=60)
         assert (worker.returncode, rest, errors) == (0, "", "")
 
 
@@ -66,7 +66,7 @@ def test_a_port_that_somebody_has() -> None:
 
 
 def check_refused(options: list[str], words: str) -> None:
-    ended = subprocess.run([*COMMAND, *options], capture_output=True, text=True, timeout=30, check=False, cwd=ROOT)
+    ended = subprocess.run([*COMMAND, *options], capture_output=True, text=True, timeout=60, check=False, cwd=ROOT)
     assert ended.returncode == 1
     assert words in ended.stderr
     assert len(ended.stderr.splitlines()) <= 2, "it says one thing, and a hint"
@@ -75,6 +75,6 @@ def check_refused(options: list[str], words: str) -> None:
 def test_a_short_token_is_refused(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("short\n")
     ended = subprocess.run(
-        [*COMMAND, "--token-file", str(tmp_path / "token")], capture_output=True, text=True, timeout=30, check=False
+        [*COMMAND, "--token-file", str(tmp_path / "token")], capture_output=True, text=True, timeout=60, check=False
     )
     assert "at least 16 characters" in ended.stderr

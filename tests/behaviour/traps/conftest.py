@@ -19,6 +19,7 @@ from sparkfusion.plan.stage import StageGraph
 from sparkfusion.plan.wire import decode, kind, walk
 from sparkfusion.session.dataframe import DataFrame
 from sparkfusion.verify import compare_tables
+from tests.behaviour.probes import PATIENCE
 from tests.behaviour.traps.trap_tables import register, write_tables
 from tests.conftest import Connect
 
@@ -98,6 +99,6 @@ def run_alone(session: Session, sql: str, seconds: float) -> list[BaseException]
     thread.join(seconds)
     was_running = thread.is_alive()
     session.close()
-    thread.join(20)
+    thread.join(PATIENCE)
     assert not thread.is_alive()
     return [] if was_running else found

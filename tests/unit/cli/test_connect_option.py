@@ -87,7 +87,7 @@ def test_ctrl_c_cancels_on_workers(items: str, workers: list[WorkerProcess], com
             if command != ("verify",):  # its single-node leg does not end
                 until(lambda: workers[0].status().running > 0)
             process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=30)
+            _, errors = process.communicate(timeout=60)
         finally:
             process.kill()
     assert (process.returncode, errors) == (130, "sparkfusion: cancelled\n")

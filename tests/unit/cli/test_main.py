@@ -94,7 +94,7 @@ def test_ctrl_c_cancels_a_query(items: str, delay: float) -> None:
             with pytest.raises(subprocess.TimeoutExpired):
                 process.wait(delay)
             process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=30)
+            _, errors = process.communicate(timeout=60)
         finally:
             process.kill()
     assert (process.returncode, errors) == (130, "sparkfusion: cancelled\n")

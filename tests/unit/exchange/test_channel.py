@@ -11,7 +11,7 @@ import pytest
 from sparkfusion.exchange.channel import Channel, ChannelClosedError
 
 FRAME = pa.record_batch({"a": [1]})
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 class Producer:

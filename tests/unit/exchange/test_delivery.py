@@ -48,7 +48,7 @@ def test_two_attempts_at_once_deliver_a_grant_once() -> None:
     assert first is not None
     assert second is not None
     for attempt in attempts:
-        attempt.join(10)
+        attempt.join(60)
     assert not any(attempt.is_alive() for attempt in attempts)
     assert drained(channel) == []
 

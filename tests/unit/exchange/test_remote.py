@@ -194,7 +194,7 @@ def test_tasks_that_upload_while_the_query_ends(base: str, tmp_path: Path) -> No
     workers = [threading.Thread(target=work) for _ in range(3)]
     for worker in workers:
         worker.start()
-    assert begun.wait(20)
+    assert begun.wait(60)
     home.close()
     for worker in workers:
         worker.join()

@@ -171,7 +171,7 @@ def test_a_limit_ends_the_listing(session: Session, tmp_path: Path) -> None:
 
     session.register_feed("t", Watched(tmp_path))
     assert session.sql("select v from t limit 3").collect().num_rows == 3
-    assert closed.wait(10)
+    assert closed.wait(60)
     assert 0 < seen[0] < 301
 
 
