@@ -10,7 +10,6 @@ from sparkfusion import Session, WorkUnit
 from sparkfusion.observe.events import TaskStarted
 from tests.behaviour.parts import record
 from tests.conftest import Connect
-from tests.runners import NAMES
 from tests.suites.feeds import (
     ALL_RUN_LOCALLY,
     NOT_LOCAL,
@@ -24,7 +23,7 @@ from tests.suites.feeds import (
     units_seen,
 )
 
-pytestmark = pytest.mark.sample(*NAMES)  # units are divided among workers
+pytestmark = pytest.mark.sample("flight-3", "spark-local")  # units are divided among workers
 
 SAME_PLANS = "how a plan deals with no rows is the same on every runner; there some of these are enough"
 LOCAL_GRID = "the grid is about the ledger, which is the same on every runner; there its corners are enough"
