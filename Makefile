@@ -31,9 +31,9 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[cli,dev]'
 	@touch $@
 
-quick: check unit ## linters, types and unit tests: under 90 seconds
+quick: check unit ## linters, types and unit tests: one to two minutes
 
-test: check ## linters, types and every test, on Spark a sample: under 12 minutes on two cores
+test: check ## linters, types and every test, on Spark a sample: about 18 minutes on two cores
 	$(TESTS) -m "not long"
 
 test-long: setup ## what `make test` leaves out: every test on Spark and on three workers, lost executors, all of TPC-DS
