@@ -37,6 +37,7 @@ from sparkfusion.worker.task import TaskOrder, TaskReport
 
 _ASK_SECONDS = 3.0
 _TLS = "flight+tls"
+_READ_AHEAD = 16 << 20  # bytes of one call that wait for its reader
 
 
 class Flight:
@@ -199,11 +200,15 @@ def _client(address: str, access: Access) -> flight.FlightClient:
     }
     return flight.FlightClient(
         f"{'grpc+tls' if secure else 'grpc'}://{host}:{port}",
-        generic_options=[  # a worker that comes back is to be found at once, by a channel of its own
+        generic_options=[
+            # a worker that comes back is to be found at once, by a channel of its own
             ("grpc.use_local_subchannel_pool", 1),
             ("grpc.initial_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 1000),
             ("grpc.enable_http_proxy", 0),
+            # gRPC measures how much it may read ahead, and measures too much on a busy machine (150 MB were seen)
+            ("grpc.http2.bdp_probe", 0),
+            ("grpc.http2.lookahead_bytes", _READ_AHEAD),
         ],
         **({name: value for name, value in options.items() if value is not None} if secure else {}),
     )
