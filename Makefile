@@ -14,8 +14,8 @@ SCALE ?= 1
 ROUNDS ?= 2
 WARM_UP ?= each
 GIGABYTES ?= 2
-# Two processes share the modules.
-TESTS := $(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder
+# Three processes share the modules: on two cores, one of them often waits.
+TESTS := $(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup quick test test-long check unit format fuzz fuzz-messages stress-exit soak bench bench-spark bench-feed bench-transport demo wire clean

@@ -8,9 +8,10 @@ A test that takes `connect` or `connect_shared` runs once on each; its id says o
 Who names `flight` means workers, however many: behaviour tests run on two of them and on three.
 
 `make test` runs a test in process and on two workers. On the other runners it is marked `long` and runs in
-`make test-long`. A test that is about what differs on a runner is part of the sample that `make test` runs there:
+`make test-long`. A test that is about what differs elsewhere names the runners of `make test` itself, and so does one
+for which fewer runners do. The nearest mark counts:
 
-    pytestmark = pytest.mark.sample("spark-local")
+    pytestmark = pytest.mark.sample("local", "flight", "spark-local")
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ SPARK = tuple(name for name in NAMES if name.startswith("spark-"))
 BEHAVIOUR = Path(__file__).parent / "behaviour"
 MARKERS = (
     'runners(*names, reason="..."): the runners that the test is about, and why not all; marks add up',
-    "sample(*names): `make test` runs the test on these runners too, because it is about what differs there",
+    "sample(*names): `make test` runs the test on these runners, instead of in process and on two workers",
     "long: `make test-long` runs the test, and `make test` leaves it out",
 )
 
@@ -72,7 +73,8 @@ def chosen_for(test: pytest.Function) -> list[str]:
 def parameters_for(test: pytest.Function) -> list[ParameterSet]:
     """The names of a test function's runners, marked as long where only `make test-long` runs it."""
     names = chosen_for(test)
-    sample = {LOCAL, FLIGHT}.union(*(_checked(mark, test) for mark in test.iter_markers("sample")))
+    mark = test.get_closest_marker("sample")
+    sample = (LOCAL, FLIGHT) if mark is None else _checked(mark, test)
     return [pytest.param(name, marks=[] if name in sample else [pytest.mark.long]) for name in names]
 
 

@@ -69,10 +69,10 @@ def test_an_id_chooses_its_runner(run: Run) -> None:
 def test_what_is_no_sample_is_long(run: Run) -> None:
     short = collected(run, "-m", "not long")
     assert [name for name in short if "all" in name] == ["test_all[local]", "test_all[flight]"]
-    sampled = "import pytest\n@pytest.mark.sample('spark-local')\ndef test_all(connect): pass"
+    sampled = "import pytest\n@pytest.mark.sample('local', 'spark-local')\ndef test_all(connect): pass"
     lines = run(sampled, "--collect-only", "-q", "-m", "not long").stdout.str()
     assert "test_all[spark-local]" in lines
-    assert "3/5 tests collected" in lines
+    assert "2/5 tests collected" in lines
 
 
 def test_no_jvm_is_started_where_none_is_needed(run: Run) -> None:

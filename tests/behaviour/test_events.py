@@ -24,7 +24,7 @@ from sparkfusion.observe.events import (
 from tests.behaviour.parts import PARTS, TOTAL, names_of, record
 from tests.behaviour.probes import PATIENCE
 
-pytestmark = pytest.mark.sample("spark-local")  # Spark reports its tasks in another way
+pytestmark = pytest.mark.sample("local", "flight", "spark-local")  # Spark reports its tasks in another way
 
 QUERY = "select k, count(*) as n from t group by k"
 

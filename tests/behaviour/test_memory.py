@@ -24,7 +24,7 @@ from tests.behaviour.parts import (
 )
 from tests.conftest import Connect
 
-pytestmark = pytest.mark.sample("spark-local")  # Spark has its own processes for tasks
+pytestmark = pytest.mark.sample("local", "flight", "spark-local")  # Spark has its own processes for tasks
 
 JOIN = "select count(*) as n, sum(a.v) as s from wide a join wide b on a.v = b.v and a.s = b.s"
 

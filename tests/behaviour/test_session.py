@@ -320,6 +320,7 @@ def test_comments_before_statements(session: Session, comment: str) -> None:
     ],
 )
 @pytest.mark.parametrize("partitions", [1, 3, 16])
+@pytest.mark.sample("local")
 def test_edges_answer_like_a_single_node(session: Session, query: str, partitions: int) -> None:
     session.config["datafusion.execution.target_partitions"] = partitions
     frame = session.sql(query)

@@ -27,7 +27,7 @@ from tests.behaviour.probes import PATIENCE, PROMPT, Counter, Gate, counting_udf
 from tests.conftest import Connect
 from tests.runners import LOCAL, Runner
 
-pytestmark = pytest.mark.sample("flight-3", "spark-local")  # rows reach the reader in different ways
+pytestmark = pytest.mark.sample("local", "flight", "spark-local")  # rows reach the reader in different ways
 
 SMALL_FRAMES = {**DISTRIBUTED, "datafusion.execution.batch_size": 10, "sparkfusion.slots": PARTS}
 

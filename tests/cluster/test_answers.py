@@ -8,7 +8,7 @@ from tests.cluster.checks import assert_single_node_answer
 from tests.cluster.conftest import Run
 from tests.cluster.tables import GROUPED_TWICE, JOINED
 
-pytestmark = pytest.mark.timeout(func_only=True)  # starting the cluster has a limit of its own
+pytestmark = [pytest.mark.long, pytest.mark.timeout(func_only=True)]  # starting the cluster has a limit of its own
 
 QUERIES = {"grouped twice": GROUPED_TWICE, "joined": JOINED}
 

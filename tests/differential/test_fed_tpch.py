@@ -31,6 +31,7 @@ def session(files: Path, connect_shared: Connect) -> FedSession:
     return FedSession(plain, fed)
 
 
+@pytest.mark.sample("local")
 @pytest.mark.parametrize("number", range(1, TPCH.query_count + 1))
 def test_fed_query_gives_its_single_node_answer(session: FedSession, number: int, connect_shared: Connect) -> None:
     result = verify_query(session, TPCH.queries()[number], name=f"fed tpch q{number}")

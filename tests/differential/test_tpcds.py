@@ -1,6 +1,6 @@
 """All 99 TPC-DS queries give their single-node answers at every partition count, and are really distributed.
 
-On Spark a sample does.
+A sample does elsewhere, and in `make test`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SORTED_BY_A_CONSTANT = {47: (2, 3), 57: (2, 3)}
 """At these partition counts a window's order rests on a filter that is below the exchange."""
 
 
-ON_SPARK = {
+LEAST_ALIKE = {
     1: "correlated",
     5: "rollup of unions",
     8: "intersect below joins",
@@ -40,6 +40,9 @@ ON_SPARK = {
     97: "full join",
 }
 """The queries that are least alike."""
+
+SAMPLE = {*LEAST_ALIKE, *MAY_GIVE_SEVERAL_ROWS, *NEEDS_ORDER, *SORTED_BY_A_CONSTANT}
+"""What `make test` runs in process."""
 
 
 def undivided(partitions: int) -> frozenset[int]:
@@ -62,9 +65,13 @@ def tpcds(files: Path, runner: Runner, connect_shared: Connect, request: pytest.
 
 
 @pytest.mark.runners(LOCAL, reason=FEW_MINUTES)
-@pytest.mark.parametrize("number", range(1, TPCDS.query_count + 1))
 @pytest.mark.parametrize(
-    "partitions", [2, pytest.param(3, marks=pytest.mark.long), pytest.param(7, marks=pytest.mark.long)]
+    ("partitions", "number"),
+    [
+        pytest.param(partitions, number, marks=[] if partitions == 2 and number in SAMPLE else [pytest.mark.long])
+        for partitions in (2, 3, 7)
+        for number in range(1, TPCDS.query_count + 1)
+    ],
 )
 def test_query_gives_its_single_node_answer(
     tpcds: SuiteRun, partitions: int, number: int, connect_shared: Connect
@@ -72,8 +79,8 @@ def test_query_gives_its_single_node_answer(
     tpcds.check(number, partitions, one_task=undivided(partitions))
 
 
-@pytest.mark.sample("spark-local")
+@pytest.mark.sample("flight")
 @pytest.mark.runners(FLIGHT, *SPARK, reason="all queries at all partition counts are above")
-@pytest.mark.parametrize("number", ON_SPARK)
+@pytest.mark.parametrize("number", LEAST_ALIKE)
 def test_query_gives_its_single_node_answer_elsewhere(tpcds: SuiteRun, number: int, connect_shared: Connect) -> None:
     tpcds.check(number, SPARK_PARTITIONS, one_task=undivided(SPARK_PARTITIONS))

@@ -11,7 +11,7 @@ from benchmarks.tpc import TPCH
 from sparkfusion.verify import compare_tables
 from tests.conftest import Connect
 from tests.runners import FLIGHT, LOCAL, SPARK, Runner
-from tests.suites.differential import FEW_MINUTES, PARTITIONS, SCALE, SPARK_PARTITIONS, SuiteRun, suite_run
+from tests.suites.differential import FEW_MINUTES, SCALE, SPARK_PARTITIONS, SuiteRun, suite_run
 
 NUMBERS = range(1, TPCH.query_count + 1)
 
@@ -31,7 +31,7 @@ def tpch(files: Path, runner: Runner, connect_shared: Connect, request: pytest.F
 
 @pytest.mark.runners(LOCAL, reason=FEW_MINUTES)
 @pytest.mark.parametrize("number", NUMBERS)
-@pytest.mark.parametrize("partitions", PARTITIONS)
+@pytest.mark.parametrize("partitions", [2, 3, *(pytest.param(count, marks=pytest.mark.long) for count in (1, 7))])
 def test_query_gives_its_single_node_answer(
     tpch: SuiteRun, partitions: int, number: int, connect_shared: Connect
 ) -> None:
@@ -51,7 +51,7 @@ def test_one_task_gives_the_single_node_answer(files: Path, connect_shared: Conn
     assert compare_tables(query.to_datafusion().to_arrow_table(), query.collect()).equal
 
 
-@pytest.mark.sample("spark-local")
+@pytest.mark.sample("flight", "spark-local")
 @pytest.mark.runners(FLIGHT, *SPARK, reason="all partition counts are above")
 @pytest.mark.parametrize("number", NUMBERS)
 def test_query_gives_its_single_node_answer_elsewhere(tpch: SuiteRun, number: int, connect_shared: Connect) -> None:

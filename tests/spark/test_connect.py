@@ -137,6 +137,7 @@ print(SparkContext._active_spark_context)
 """
 
 
+@pytest.mark.long
 def test_without_java_a_session_is_started_and_stopped(tmp_path: Path) -> None:
     parts, scratch, empty = write_parts(tmp_path), tmp_path / "tmp", tmp_path / "bin"
     scratch.mkdir()

@@ -17,7 +17,6 @@ from tests.runners import LOCAL, Runner
 from tests.suites.terminal import say
 
 SCALE = 0.01
-PARTITIONS = (1, 2, 3, 7)
 SPARK_PARTITIONS = 3
 ANALYZED_PARTITIONS = 3
 FEW_MINUTES = "on Spark a query takes ten times as long: there it runs at one partition count, below"

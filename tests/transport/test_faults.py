@@ -81,6 +81,8 @@ MOMENTS: dict[str, Callable[[Event], bool]] = {
     "the head begins": lambda event: isinstance(event, TaskStarted) and event.key.stage == 0,
 }
 
+LATER = ("the second stage begins", "the head begins")
+
 
 def on_moment(session: sparkfusion.Session, moment: Callable[[Event], bool], act: Callable[[], None]) -> list[Event]:
     """Act once, when it comes; gives the list of all events, which grows."""
@@ -160,7 +162,7 @@ def test_a_new_query_leaves_alone_who_waits_for_a_silent_worker(
 
 
 @pytest.mark.parametrize(
-    "moment", ["a task is done", pytest.param("the second stage begins", marks=pytest.mark.long), "the head begins"]
+    "moment", ["a task is done", *(pytest.param(later, marks=pytest.mark.long) for later in LATER)]
 )
 def test_a_worker_hangs(
     session: sparkfusion.Session, three: list[WorkerProcess], answers: dict[str, list[dict[str, Any]]], moment: str
@@ -174,7 +176,7 @@ def test_a_worker_hangs(
     until_idle(three, 5)
 
 
-@pytest.mark.parametrize("moment", ["a task runs", "the second stage begins", "the head begins"])
+@pytest.mark.parametrize("moment", ["a task runs", *(pytest.param(later, marks=pytest.mark.long) for later in LATER)])
 def test_a_silent_worker_costs_seconds_long_before_it_counts_as_lost(
     three: list[WorkerProcess], tables: Path, answers: dict[str, list[dict[str, Any]]], moment: str
 ) -> None:

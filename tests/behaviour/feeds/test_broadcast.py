@@ -10,7 +10,7 @@ import pytest
 from sparkfusion import Session, UserError, WorkUnit
 from tests.suites.feeds import ALL_RUN_LOCALLY, MANY, NOT_LOCAL, Scripted, assert_answers, feed_numbers, table_of
 
-pytestmark = pytest.mark.sample("spark-local")
+pytestmark = pytest.mark.sample("local", "flight", "spark-local")
 
 SMALL, LARGE = table_of([1, 2]), table_of(range(12))
 T = pa.table({"k": pa.array([0, 1, 2], pa.int64())})

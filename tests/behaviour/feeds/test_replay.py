@@ -17,7 +17,7 @@ from tests.behaviour.parts import record
 from tests.runners import LOCAL, Runner
 from tests.suites.feeds import ALL_RUN_LOCALLY, MANY, NOT_LOCAL, SCHEMA, Scripted, batch_of, feed_numbers
 
-pytestmark = pytest.mark.sample("spark-local")  # Spark tries tasks again by itself
+pytestmark = pytest.mark.sample("local", "flight", "spark-local")  # Spark tries tasks again by itself
 
 UNITS = 40
 COUNTED = "select unit, count(*) as n, sum(v) as x from f group by unit"
@@ -86,6 +86,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("query", SHAPES.values(), ids=SHAPES)
+@pytest.mark.sample("local", "flight")
 def test_after_a_failure_in_other_shapes(session: Session, tmp_path: Path, query: str) -> None:
     session.config["sparkfusion.feed_units_ahead"] = 4
     reader = failing_on(tmp_path, {20: 1, 31: 1}, lambda: ConnectionError("reset by peer"))

@@ -20,8 +20,6 @@ from tests.suites.feeds import (
     table_of,
 )
 
-pytestmark = pytest.mark.sample("spark-local")
-
 F, G, H = table_of(range(8)), table_of(range(5, 9)), table_of([3])
 T = pa.table({"k": pa.array([0, 1, 2, 3, 9, None], pa.int64()), "name": ["a", "b", "c", "d", "e", "f"]})
 TABLES = {"f": F, "g": G, "h": H, "t": T}

@@ -27,7 +27,7 @@ from tests.suites.feeds import (
     settled,
 )
 
-pytestmark = [pytest.mark.sample("spark-local"), ONE_STORE]
+pytestmark = [pytest.mark.sample("local", "flight", "spark-local"), ONE_STORE]
 
 AHEAD = 4
 

@@ -26,8 +26,6 @@ from tests.behaviour.traps.conftest import (
     without_rules,
 )
 
-pytestmark = pytest.mark.sample("spark-local")
-
 
 def test_dynamic_filters_wait_for_sibling_partitions(connected: Connected) -> None:
     sql = "select facts.v, events.v as w from facts join events on facts.k = events.k"

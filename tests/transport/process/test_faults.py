@@ -62,7 +62,7 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerProcess]:
         yield worker
 
 
-@pytest.fixture(params=["embedded", "worker"])
+@pytest.fixture(params=["worker", pytest.param("embedded", marks=pytest.mark.long)])
 def home(request: pytest.FixtureRequest, tmp_path: Path, worker: WorkerProcess) -> Iterator[Home]:
     """One slot, so a task that held it for ever would be noticed."""
     table = write_t(tmp_path)
