@@ -13,9 +13,10 @@ from pathlib import Path
 from sparkfusion.config import Settings
 from sparkfusion.errors import ExternalError, SparkfusionError, UserError
 from sparkfusion.runner.base import QueryJob, RunningJob
+from sparkfusion.runner.coordinated_job import begin_or_cancel
 from sparkfusion.runner.members import Member, at_once
 from sparkfusion.runner.travelling_functions import TravellingFunctions
-from sparkfusion.runner.worker_job import WorkerJob, begin_or_cancel
+from sparkfusion.runner.worker_job import WorkerJob
 from sparkfusion.transport.base import WorkerChannel
 from sparkfusion.transport.membership import Cluster
 from sparkfusion.transport.schemes import connect

@@ -177,9 +177,3 @@ class QueryCoordinator:
 def feeds_consumer(graph: StageGraph, stage: StageId) -> bool:
     """Whether the stage's rows go straight to the query's consumer."""
     return graph.head.streams and graph.exchange(graph.head.inputs[0]).producer == stage
-
-
-def start_coordinator_thread(coordinator: QueryCoordinator, launcher: TaskLauncher, name: str) -> threading.Thread:
-    thread = threading.Thread(target=coordinator.run, args=(launcher,), name=name, daemon=True)
-    thread.start()
-    return thread

@@ -6,6 +6,7 @@ import functools
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -16,7 +17,7 @@ from sparkfusion.exchange.sink import ChannelSink, Sink
 from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.ids import TaskKey
 from sparkfusion.runner.base import QueryJob
-from sparkfusion.runner.coordinate import QueryCoordinator, start_coordinator_thread
+from sparkfusion.runner.coordinate import QueryCoordinator
 from sparkfusion.runner.job_feeds import JobFeeds
 from sparkfusion.runner.machine import HEAD, Policy
 from sparkfusion.runner.pool import TaskPool
@@ -27,6 +28,7 @@ from sparkfusion.worker.run_task import run_task
 from sparkfusion.worker.task import TaskOrder, TaskReport
 from sparkfusion.worker.task_context import Surroundings
 
+Job = TypeVar("Job", bound="CoordinatedJob")
 PATIENCE_SECONDS = 10.0
 
 
@@ -52,7 +54,9 @@ class CoordinatedJob(ABC):
         """Start the query. Called once, when the runner is ready."""
         self._feeds.book.start()
         open_work.add(self)
-        self._thread = start_coordinator_thread(self._coordinator, self, f"sparkfusion-{self._job.query}-coordinator")
+        name = f"sparkfusion-{self._job.query}-coordinator"
+        self._thread = threading.Thread(target=self._coordinator.run, args=(self,), name=name, daemon=True)
+        self._thread.start()
 
     # ---- the consumer's side
 
@@ -169,3 +173,17 @@ def policy_of(job: QueryJob) -> Policy:
         bytes_per_partition=settings.integer("bytes_per_partition"),
         merge_small_partitions=settings.flag("merge_small_partitions"),
     )
+
+
+def begin_or_cancel(job: Job) -> Job:
+    """Start the job and return it. If it cannot start, for example after Ctrl-C, it is cancelled and leaves nothing."""
+    try:
+        job.begin()
+    except BaseException:
+        job.cancel("the query was interrupted before it started")
+        if job.is_running():
+            job.close()
+        else:
+            job.end(QueryCancelledError("the query was interrupted before it started"))
+        raise
+    return job

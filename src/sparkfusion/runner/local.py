@@ -9,10 +9,10 @@ from pathlib import Path
 from sparkfusion.config import Settings, available_cores
 from sparkfusion.errors import LostInputError
 from sparkfusion.runner.base import QueryJob, RunningJob
-from sparkfusion.runner.coordinated_job import task_memory
+from sparkfusion.runner.coordinated_job import begin_or_cancel, task_memory
 from sparkfusion.runner.members import Member
 from sparkfusion.runner.travelling_functions import TravellingFunctions
-from sparkfusion.runner.worker_job import WorkerJob, begin_or_cancel
+from sparkfusion.runner.worker_job import WorkerJob
 from sparkfusion.transport.in_process import InProcessChannel
 from sparkfusion.transport.process.children import Children
 from sparkfusion.transport.process.supervised import GRACE_SECONDS

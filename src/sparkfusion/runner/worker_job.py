@@ -284,17 +284,6 @@ class _LentUnits:
         self._units.enough()
 
 
-def begin_or_cancel(job: WorkerJob) -> WorkerJob:
-    """Start the job and return it. If it cannot start, for example after Ctrl-C, it is cancelled and leaves nothing."""
-    try:
-        job.begin()
-    except BaseException:
-        job.cancel("the query was interrupted before it started")
-        job.end(QueryCancelledError("the query was interrupted before it started"))
-        raise
-    return job
-
-
 def _bytes_at(order: TaskOrder) -> dict[str, int]:
     found: dict[str, int] = {}
     for file in (file for each in order.inputs for file in each.files):

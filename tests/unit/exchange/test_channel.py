@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
+import signal
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
@@ -118,3 +121,27 @@ def test_finish_wakes_a_reader_that_waits() -> None:
     channel.finish()
     reader.join(PATIENCE)
     assert found == [None]
+
+
+def test_a_signal_at_any_moment_leaves_the_channel_unlocked() -> None:
+    """A Ctrl-C raises wherever the main thread is. Producers and the coordinator must still get through."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    moments = random.Random(1)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with ThreadPoolExecutor(1) as coordinator:
+            for _ in range(2000):
+                channel = Channel(2)
+                with pytest.raises(KeyboardInterrupt):
+                    get_after_alarm(channel, moments.uniform(1e-6, 60e-6))
+                coordinator.submit(channel.finish).result(PATIENCE)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def get_after_alarm(channel: Channel, seconds: float) -> None:
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    channel.get()

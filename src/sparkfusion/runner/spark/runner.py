@@ -15,6 +15,7 @@ from sparkfusion.config import Settings
 from sparkfusion.errors import SparkfusionError, UserError
 from sparkfusion.ids import new_query_id
 from sparkfusion.runner.base import QueryJob, RunningJob
+from sparkfusion.runner.coordinated_job import begin_or_cancel
 from sparkfusion.runner.spark.choice import choose_store
 from sparkfusion.runner.spark.environment import check_executors, is_checked
 from sparkfusion.runner.spark.feeding import LazyFeedServer
@@ -49,8 +50,7 @@ class SparkRunner:
     def start(self, job: QueryJob) -> RunningJob:
         running = SparkJob(job, self._context, self._tables, self._feeding)
         self._jobs.add(running)
-        running.begin()
-        return running
+        return begin_or_cancel(running)
 
     def reaches(self, directory: Path) -> bool:
         if is_local(self._context):
