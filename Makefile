@@ -18,7 +18,7 @@ GIGABYTES ?= 2
 TESTS := $(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quick test test-long check unit format fuzz fuzz-messages stress-exit soak bench bench-spark bench-feed bench-transport demo wire clean
+.PHONY: help setup quick test test-long check unit format fuzz fuzz-messages stress-exit soak bench bench-spark bench-feed bench-transport bench-scale demo wire clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | awk -F '\t' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -76,6 +76,9 @@ bench-feed: setup ## files found page by page: fed while they are found, against
 
 bench-transport: setup ## a shuffle over Flight against one in process and a file copy (GIGABYTES=2)
 	$(BIN)/python -m benchmarks.transport --gigabytes $(GIGABYTES)
+
+bench-scale: setup ## what coordination costs as queries and clusters grow: time and memory, to 1,000 simulated workers
+	$(BIN)/python -m benchmarks.scale
 
 demo: setup ## a short tour
 	$(BIN)/python -m benchmarks.demo

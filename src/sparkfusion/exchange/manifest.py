@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from sparkfusion.ids import TaskKey
 
@@ -33,8 +34,15 @@ class Manifest:
     def bytes(self) -> int:
         return sum(file.bytes for file in self.files)
 
-    def of_partition(self, partition: int) -> Iterator[FrameFile]:
-        return (file for file in self.files if file.partition == partition)
+    def of_partition(self, partition: int) -> Sequence[FrameFile]:
+        return self._by_partition.get(partition, ())
+
+    @cached_property
+    def _by_partition(self) -> dict[int, list[FrameFile]]:
+        found: dict[int, list[FrameFile]] = {}
+        for file in self.files:
+            found.setdefault(file.partition, []).append(file)
+        return found
 
 
 def bytes_per_partition(manifests: Iterable[Manifest], partitions: int) -> list[int]:
