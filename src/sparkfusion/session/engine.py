@@ -22,7 +22,6 @@ from sparkfusion.session.bad_input import locate_bad_line
 from sparkfusion.session.changes import changes_nothing, count_of_none, explain_refusal
 from sparkfusion.session.copy_partitions import check_column_left, name_nulls
 from sparkfusion.session.datafusion_calls import call_datafusion
-from sparkfusion.session.empty_writes import FilledJob
 from sparkfusion.session.layout import has_files
 from sparkfusion.session.lazy_query import Copy, LazyQuery
 from sparkfusion.session.notices import Notices, require_distributed
@@ -170,34 +169,31 @@ class Engine:
 
     def _copy_job(self, id: QueryId, copies: Copy, planned: Planned) -> RunningJob:
         target = CopyTarget.parse(copies.tail)
+        by_tasks = self._tasks_may_write(target, planned)
         placement = place(
             target.path,
             copies.mode,
             id,
             directory=target.is_directory,
-            in_place=self._tasks_may_write(target, planned),
+            in_place=by_tasks,
             has_files=partial(has_files, self.tables.prepare),
         )
         if placement is None:
             return SingleNodeJob(count_of_none())
         try:
-            job = self._write_job(id, copies, planned, target, target.at(placement.path))
+            placed = target.at(placement.path)
+            options, store_dir = self.settings.datafusion_options(), self.settings.ours.directory()
+            copier = RowCopier(id, placed, options, store_dir, self.tables.prepare)
+            if planned.distribution.graph is not None:
+                writing = WriteJob(copier, lambda writes: self.start(copies.source, planned, writes), by_tasks=by_tasks)
+                return PlacedJob(writing, placement, target.path)
+            single = self.copy(copies.source, placed.tail).inner
+            job = self._single_node_job(id, single, planned, copies.source)
+            write_empty = partial(copier.copy, (), copies.source.schema) if target.is_directory else None
+            return PlacedJob(job, placement, target.path, write_empty)
         except BaseException:
             placement.abandon()
             raise
-        return PlacedJob(job, placement, target.path)
-
-    def _write_job(
-        self, id: QueryId, copies: Copy, planned: Planned, target: CopyTarget, placed: CopyTarget
-    ) -> RunningJob:
-        options, store_dir = self.settings.datafusion_options(), self.settings.ours.directory()
-        copier = RowCopier(id, placed, options, store_dir, self.tables.prepare)
-        if planned.distribution.graph is None:
-            single = self.copy(copies.source, placed.tail).inner
-            job = self._single_node_job(id, single, planned, copies.source)
-            return FilledJob(job, partial(copier.copy, (), copies.source.schema)) if target.is_directory else job
-        by_tasks = self._tasks_may_write(target, planned)
-        return WriteJob(copier, lambda writes: self.start(copies.source, planned, writes), by_tasks=by_tasks)
 
     def _tasks_may_write(self, target: CopyTarget, planned: Planned) -> bool:
         graph = planned.distribution.graph

@@ -8,60 +8,34 @@ from collections.abc import Callable
 import pyarrow as pa
 from datafusion import SessionContext
 
-from sparkfusion.errors import QueryCancelledError, UserError
-from sparkfusion.feed.dispatch import FeedStats
+from sparkfusion.errors import UserError
 from sparkfusion.ids import new_query_id
 from sparkfusion.session.changes import OVERWRITE, Change
+from sparkfusion.session.counting_job import CountingJob, count_frame
 from sparkfusion.session.datafusion_calls import call_datafusion
 from sparkfusion.session.query import RunningQuery
-from sparkfusion.worker.task import TaskReport
 
 _one_at_a_time = threading.Lock()
 
 
-class PutJob:
-    """A job whose one frame is the count of rows. The query starts with the first `next_frame`.
+class PutJob(CountingJob):
+    """Stores the rows of a query in a table.
 
     Args:
         start: starts the query. `put`: stores its rows in the table.
     """
 
     def __init__(self, start: Callable[[], RunningQuery], put: Callable[[pa.Table], None]) -> None:
+        super().__init__()
         self._start = start
         self._put = put
-        self._running: RunningQuery | None = None
-        self._done = False
-        self._cancelled: str | None = None
 
-    def next_frame(self) -> pa.RecordBatch | None:
-        if self._done:
-            return None
-        self._done = True
-        self._check()
-        self._running = self._start()
-        rows = self._running.read_all()
-        self._check()
+    def write(self) -> pa.RecordBatch:
+        self.running = self._start()
+        rows = self.running.read_all()
+        self.check_cancelled()
         self._put(rows)
-        return pa.record_batch({"count": pa.array([rows.num_rows], pa.uint64())})
-
-    def _check(self) -> None:
-        if self._cancelled is not None:
-            raise QueryCancelledError(self._cancelled)
-
-    def cancel(self, reason: str = "the query was cancelled") -> None:
-        self._cancelled = reason
-        if self._running is not None:
-            self._running.cancel()
-
-    def close(self) -> None:
-        if self._running is not None:
-            self._running.close()
-
-    def reports(self) -> list[TaskReport]:
-        return self._running.reports() if self._running is not None else []
-
-    def feeds(self) -> list[FeedStats]:
-        return self._running.feeds() if self._running is not None else []
+        return count_frame(rows.num_rows)
 
 
 def put_rows(context: SessionContext, change: Change, rows: pa.Table) -> None:

@@ -6,7 +6,6 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from types import TracebackType
 
 import pyarrow as pa
 
@@ -85,9 +84,7 @@ class RunningQuery(Iterator[pa.RecordBatch]):
     def __enter__(self) -> RunningQuery:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __del__(self) -> None:

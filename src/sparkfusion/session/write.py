@@ -18,12 +18,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from sparkfusion.errors import QueryCancelledError, UserError
+from sparkfusion.errors import UserError
 from sparkfusion.exchange.home import SharedHome
 from sparkfusion.exchange.sink import FileSink
 from sparkfusion.exchange.store import LocalFrameStore
-from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.ids import QueryId, TaskKey
+from sparkfusion.session.counting_job import CountingJob, count_frame
 from sparkfusion.session.query import RunningQuery
 from sparkfusion.session.write_modes import move
 from sparkfusion.worker.copy import CopyOrder, copy_context, copy_frames, quote_text
@@ -132,8 +132,8 @@ class RowCopier:
         return counted
 
 
-class WriteJob:
-    """A job whose one frame is the count of written rows. The query behind it starts with the first `next_frame`.
+class WriteJob(CountingJob):
+    """Writes the rows of a query to files.
 
     Args:
         start: starts the query; with an order, for tasks that write.
@@ -141,37 +141,18 @@ class WriteJob:
     """
 
     def __init__(self, copier: RowCopier, start: Callable[[CopyOrder | None], RunningQuery], *, by_tasks: bool) -> None:
+        super().__init__()
         self._copier = copier
         self._query = copier.query
         self._target = copier.target
         self._start = start
         self._by_tasks = by_tasks
-        self._running: RunningQuery | None = None
-        self._done = False
-        self._cancelled: str | None = None
 
-    def next_frame(self) -> pa.RecordBatch | None:
-        if self._done:
-            return None
-        self._done = True
-        if self._cancelled is not None:
-            raise QueryCancelledError(self._cancelled)
-        return self._write_by_tasks() if self._by_tasks else self._write_here()
-
-    def cancel(self, reason: str = "the query was cancelled") -> None:
-        self._cancelled = reason
-        if self._running is not None:
-            self._running.cancel()
-
-    def close(self) -> None:
-        if self._running is not None:
-            self._running.close()
-
-    def reports(self) -> list[TaskReport]:
-        return self._running.reports() if self._running is not None else []
-
-    def feeds(self) -> list[FeedStats]:
-        return self._running.feeds() if self._running is not None else []
+    def write(self) -> pa.RecordBatch:
+        if self._by_tasks:
+            return self._write_by_tasks()
+        with self._start(None) as self.running:
+            return self._copier.copy(self.running, self.running.schema)
 
     def _write_by_tasks(self) -> pa.RecordBatch:
         target = Path(self._target.path).absolute()
@@ -186,19 +167,19 @@ class WriteJob:
     def _stage(self, target: Path, staging: SharedHome) -> pa.RecordBatch:
         try:
             order = CopyOrder(str(staging.path), self._target.shown, self._target.rest, self._copier.options)
-            with self._start(order) as self._running:
-                for _ in self._running:
+            with self._start(order) as self.running:
+                for _ in self.running:
                     raise AssertionError("a task that writes gave rows to the consumer")
-                everything = self._running.reports()
+                everything = self.running.reports()
                 last = max(report.key.stage for report in everything)
                 reports = [report for report in everything if report.key.stage == last and report.rows]
                 if not reports:
-                    return self._copier.copy([], self._running.schema)
+                    return self._copier.copy([], self.running.schema)
             for report in reports:
                 self._commit(report, staging.path, target)
         finally:
             staging.close()
-        return pa.record_batch({"count": pa.array([sum(report.rows for report in reports)], pa.uint64())})
+        return count_frame(sum(report.rows for report in reports))
 
     def _commit(self, report: TaskReport, staging: Path, target: Path) -> None:
         """Move what one task wrote to the target, under a name that no other write uses."""
@@ -209,10 +190,6 @@ class WriteJob:
             place.mkdir(parents=True, exist_ok=True)
             suffix = name[name.index(".") :] if "." in name else ""
             move(source, place / f"{self._query}-{report.key.task:05d}-{index:03d}{suffix}")
-
-    def _write_here(self) -> pa.RecordBatch:
-        with self._start(None) as self._running:
-            return self._copier.copy(self._running, self._running.schema)
 
 
 def _staging(query: QueryId, target: Path) -> SharedHome:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sparkfusion.errors import SparkfusionError, UserError
 from sparkfusion.exchange.owned import OwnedDirectory
@@ -204,21 +205,35 @@ def _place_remote(url: str, mode: WriteMode | None, has_files: Callable[[str], b
 
 
 class PlacedJob:
-    """A job that writes. What it wrote is moved to the target when it is done, and removed if it fails."""
+    """A job that writes, and whose rows are counts of that. What it wrote is moved to the target when it is done, and
+    removed if it fails.
 
-    def __init__(self, job: RunningJob, placement: Placement, shown: str) -> None:
+    Args:
+        write_empty: called if no rows were written: into a directory DataFusion then writes no file that would keep the
+            columns.
+    """
+
+    def __init__(
+        self, job: RunningJob, placement: Placement, shown: str, write_empty: Callable[[], object] | None = None
+    ) -> None:
         self._job = job
         self._placement = placement
         self._shown = shown
+        self._write_empty = write_empty
+        self._rows = 0
         self._over = False
 
     def next_frame(self) -> pa.RecordBatch | None:
         try:
             frame = self._job.next_frame()
+            if frame is None and not self._over and self._rows == 0 and self._write_empty is not None:
+                self._write_empty()
         except SparkfusionError as error:
             error.message = error.message.replace(self._placement.path.rstrip("/"), self._shown.rstrip("/"))
             raise
-        if frame is None and not self._over:
+        if frame is not None:
+            self._rows += pc.sum(frame.column(0)).as_py() or 0
+        elif not self._over:
             self._over = True
             self._placement.commit()
         return frame
