@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -20,31 +20,23 @@ class FeedArguments:
     """The arguments of `Session.register_feed`, which says what they mean."""
 
     schema: pa.Schema | None
-    format: str | None
-    reader: Reader | None
-    partition_columns: Sequence[str | tuple[str, pa.DataType]]
-    partitions: int | None
-    tasks: int | None
-    rows: int | None
-    bytes: int | None
-    headers: Mapping[str, str]
-    options: Mapping[str, Any]
+    format: str | None = None
+    reader: Reader | None = None
+    partition_columns: Sequence[str | tuple[str, pa.DataType]] = ()
+    partitions: int | None = None
+    tasks: int | None = None
+    rows: int | None = None
+    bytes: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class FeedOptions:
+class FeedOptions(FeedArguments):
     """A registered feed. Without a format, `reader` turns its units into rows."""
 
     schema: pa.Schema
-    format: str | None
-    reader: Reader | None
-    partition_columns: tuple[str, ...]
-    partitions: int | None
-    tasks: int | None
-    rows: int | None
-    bytes: int | None
-    headers: Mapping[str, str]
-    options: Mapping[str, Any]
+    partition_columns: tuple[str, ...] = ()
 
 
 def resolve(name: str, provider: WorkUnitFeedProvider, said: FeedArguments) -> FeedOptions:
@@ -73,25 +65,14 @@ def resolve(name: str, provider: WorkUnitFeedProvider, said: FeedArguments) -> F
     if lost is not None:
         raise UserError(f"cannot register feed {name!r}: {lost} cannot be sent to workers")
     columns = said.partition_columns or getattr(provider, "partition_columns", ())
-    for attribute in ("partitions", "tasks", "rows", "bytes"):
-        _check_count(name, attribute, choose(attribute), least=1 if attribute in ("partitions", "tasks") else 0)
+    sizes = {attribute: choose(attribute) for attribute in ("partitions", "tasks", "rows", "bytes")}
+    for attribute, value in sizes.items():
+        _check_count(name, attribute, value, least=1 if attribute in ("partitions", "tasks") else 0)
     schema = said.schema if said.schema is not None else _own_schema(name, provider)
     schema, partition_columns = _with_partition_columns(name, schema, columns)
     if partition_columns and format is None:
         raise UserError(f"cannot register feed {name!r}: partition columns are for feeds of files")
-    partitions, tasks = choose("partitions"), choose("tasks")
-    return FeedOptions(
-        schema=schema,
-        format=format,
-        reader=reader,
-        partition_columns=partition_columns,
-        partitions=partitions,
-        tasks=tasks,
-        rows=choose("rows"),
-        bytes=choose("bytes"),
-        headers=said.headers,
-        options=said.options,
-    )
+    return FeedOptions(schema, format, reader, partition_columns, **sizes, headers=said.headers, options=said.options)
 
 
 def _own_schema(name: str, provider: WorkUnitFeedProvider) -> pa.Schema:
@@ -108,23 +89,20 @@ def _with_partition_columns(
     """The schema with its partition columns at the end. Every column may have NULLs: files may lack some columns."""
     if not isinstance(schema, pa.Schema):
         raise UserError(f"cannot register feed {name!r}: the schema is a {type(schema).__qualname__}, not pyarrow's")
-    own: list[pa.Field] = []
-    for each in columns:
-        if isinstance(each, str):
-            if each not in schema.names:
-                raise UserError(f"cannot register feed {name!r}: partition column {each!r} is not in its schema")
-            own.append(schema.field(each))
-        else:
-            own.append(_partition_field(name, each))
-    names = {field.name for field in own}
+    own = [_partition_field(name, schema, each) for each in columns]
+    names = {each.name for each in own}
     twice = {column for column in schema.names if schema.names.count(column) > 1}
     if twice:
         raise UserError(f"cannot register feed {name!r}: its schema has column {', '.join(sorted(twice))} twice")
-    fields = [field for field in schema if field.name not in names] + own
-    return pa.schema([field.with_nullable(True) for field in fields]), tuple(field.name for field in own)
+    fields = [each for each in schema if each.name not in names] + own
+    return pa.schema([each.with_nullable(True) for each in fields]), tuple(each.name for each in own)
 
 
-def _partition_field(name: str, column: Any) -> pa.Field:
+def _partition_field(name: str, schema: pa.Schema, column: Any) -> pa.Field:
+    if isinstance(column, str):
+        if column not in schema.names:
+            raise UserError(f"cannot register feed {name!r}: partition column {column!r} is not in its schema")
+        return schema.field(column)
     try:
         label, kind = column
         return pa.field(label, kind)

@@ -55,9 +55,10 @@ class FeedTables:
         """A feed without a table in the user's catalog."""
         _template(name, options, {})
         number = next(self._numbers)
-        placed = self._placeholders.read(name, number, options.schema, _PARTS, self._forget)
-        self._feeds[number] = placed.name, feed, options
-        return placed.dataframe
+        place = self._placeholders.place
+        planned_as, dataframe = place(SessionContext(), name, number, options.schema, _PARTS, self._forget)
+        self._feeds[number] = planned_as, feed, options
+        return dataframe
 
     def _forget(self, table: int) -> None:
         self._feeds.pop(table, None)

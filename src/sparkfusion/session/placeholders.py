@@ -14,7 +14,6 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import datafusion
@@ -31,19 +30,6 @@ Forget = Callable[[int], object]
 """A method, called with the number of a table that nothing reads any more, on any thread, at any time."""
 
 
-@dataclass(frozen=True)
-class Placed:
-    """A table with placeholder files.
-
-    Attributes:
-        name: what plans call it.
-        dataframe: all of it, as queries see it.
-    """
-
-    name: str
-    dataframe: datafusion.DataFrame
-
-
 class _Holds:
     """A condition that is true for every row. Tasks may get it too, if a user has switched the optimizer off."""
 
@@ -58,7 +44,7 @@ class Placeholders:
         self._purpose = purpose
         self._schema = schema
         self._home: OwnedDirectory | None = None
-        self._elsewhere: list[Placed] = []
+        self._elsewhere: list[datafusion.DataFrame] = []
 
     @property
     def home(self) -> Path | None:
@@ -75,20 +61,17 @@ class Placeholders:
         the session.
         """
         with self._schema.registering() as registered:
-            placed = self._place(context, name, number, columns, parts, forget)
+            planned_as, dataframe = self.place(context, name, number, columns, parts, forget)
         for own_name in registered:
-            self._schema.show_as(own_name, Table(placed.dataframe))
+            self._schema.show_as(own_name, Table(dataframe))
         if not registered:
-            self._elsewhere.append(placed)
-        return placed.name
+            self._elsewhere.append(dataframe)
+        return planned_as
 
-    def read(self, name: str, number: int, columns: pa.Schema, parts: int, forget: Forget) -> Placed:
-        """Such a table without a name in a catalog."""
-        return self._place(SessionContext(), name, number, columns, parts, forget)
-
-    def _place(
+    def place(
         self, context: SessionContext, name: str, number: int, columns: pa.Schema, parts: int, forget: Forget
-    ) -> Placed:
+    ) -> tuple[str, datafusion.DataFrame]:
+        """Make such a table. Returns its name in plans, and all of it as queries see it."""
         if self._home is None:
             self._home = OwnedDirectory(self._purpose, Path(tempfile.gettempdir()))
         directory = self._home.path / str(number)
@@ -100,7 +83,7 @@ class Placeholders:
         context.register_arrow(name, str(directory), schema=columns)
         scan = context.table(name)
         condition = udf(holds, [pa.int64()], pa.bool_(), "immutable", "is_placeholder")
-        return Placed(scan.logical_plan().to_variant().table_name(), scan.filter(condition(lit(number))))
+        return scan.logical_plan().to_variant().table_name(), scan.filter(condition(lit(number)))
 
     def close(self) -> None:
         self._elsewhere.clear()

@@ -100,18 +100,7 @@ def skipping_table(
     names = {name for name, _ in columns}
     plain = [field for field in schema if field.name not in names]
     table = [field.with_nullable(True) for field in plain] + [pa.field(*column) for column in columns]
-    return files, FeedOptions(
-        schema=pa.schema(table),
-        format=None,
-        reader=LineReader(format, pa.schema(plain)),
-        partition_columns=(),
-        partitions=None,
-        tasks=None,
-        rows=None,
-        bytes=None,
-        headers={},
-        options={},
-    )
+    return files, FeedOptions(pa.schema(table), reader=LineReader(format, pa.schema(plain)))
 
 
 def _paths(path: Any, ending: str | None, *, nested: bool) -> Any:
