@@ -153,32 +153,8 @@ def _as_json(
         if narrowed := narrowed_tables(stage):
             entry["from_spark"] = narrowed
     if metrics:
-        shown["metrics"] = [_metrics_json(each) for each in metrics.values()]
+        shown["metrics"] = [asdict(each) for each in metrics.values()]
     return shown
-
-
-def _metrics_json(metrics: StageMetrics) -> dict[str, Any]:
-    return {
-        "stage": metrics.stage,
-        "tasks": metrics.tasks,
-        "rows": metrics.rows,
-        "bytes": metrics.bytes,
-        "seconds": metrics.seconds,
-        "skew": metrics.skew,
-        "earlier_attempts": metrics.earlier_attempts,
-        "recomputed_inputs": metrics.recomputed_inputs,
-        "fetched": [asdict(each) for each in metrics.fetched],
-        "operators": [
-            {
-                "name": operator.name,
-                "depth": operator.depth,
-                "rows": operator.rows,
-                "compute_seconds": operator.compute_seconds,
-                "spilled_bytes": operator.spilled_bytes,
-            }
-            for operator in metrics.operators
-        ],
-    }
 
 
 def _as_dot(distribution: Distribution) -> str:

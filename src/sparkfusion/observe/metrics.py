@@ -24,10 +24,10 @@ class StageMetrics:
     bytes: int
     seconds: float
     skew: float
+    earlier_attempts: int
+    recomputed_inputs: int
+    fetched: tuple[Fetched, ...]
     operators: tuple[OperatorMetrics, ...]
-    earlier_attempts: int = 0
-    recomputed_inputs: int = 0
-    fetched: tuple[Fetched, ...] = ()
 
     @classmethod
     def of(cls, stage: StageId, reports: Sequence[TaskReport]) -> StageMetrics:
@@ -52,10 +52,7 @@ def _sum_fetched(fetched: Iterable[Fetched]) -> tuple[Fetched, ...]:
     for each in fetched:
         so_far = sums.get(each.exchange, Fetched(each.exchange, 0, 0, 0.0))
         sums[each.exchange] = Fetched(
-            each.exchange,
-            so_far.bytes + each.bytes,
-            so_far.messages + each.messages,
-            so_far.seconds + each.seconds,
+            each.exchange, so_far.bytes + each.bytes, so_far.messages + each.messages, so_far.seconds + each.seconds
         )
     return tuple(sums[exchange] for exchange in sorted(sums))
 

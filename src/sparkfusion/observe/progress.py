@@ -32,7 +32,6 @@ class ProgressState:
     status: Status = "planning"
     started_at: float = 0.0
     ended_at: float | None = None
-    planning_seconds: float = 0.0
     reason: str | None = None
     stages_total: int = 0
     stages_done: int = 0
@@ -80,7 +79,6 @@ def advance(state: ProgressState, event: Event) -> ProgressState:
                 query=event.query,
                 status="running",
                 started_at=event.at - event.seconds,
-                planning_seconds=event.seconds,
                 reason=event.reason,
                 stages_total=event.stages,
                 planned_tasks=event.tasks,

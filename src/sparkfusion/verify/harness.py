@@ -31,7 +31,7 @@ from sparkfusion.verify.judge import Judge, Verdict
 from sparkfusion.verify.own_session import OwnDataFrame, OwnSession
 from sparkfusion.verify.reproducer import write_reproducer
 from sparkfusion.verify.result import Leg, LegName, Outcome, VerifyResult
-from sparkfusion.verify.subject import VerifiableDataFrame, VerifiableSession, context_of, datafusion_settings_of
+from sparkfusion.verify.subject import VerifiableDataFrame, VerifiableSession, datafusion_settings_of
 
 _READ_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 _HAS_EFFECT = re.compile(r"(?:DDL|DML|Statement) not supported: (.+)")
@@ -132,12 +132,9 @@ def _plan_as_text(dataframe: VerifiableDataFrame) -> str:
 
 
 def _planning_failed(session: VerifiableSession, sql: str, error: SparkfusionError) -> VerifyResult:
-    """The session refused the SQL. Parity asks plain DataFusion, if the session shows its context."""
-    context = context_of(session)
+    """The session refused the SQL. Parity asks plain DataFusion."""
     refused = Leg("distributed", error=error)
-    if context is None:
-        return VerifyResult(sql, Outcome.BOTH_FAILED, (refused,), f"planning failed: {error.message}")
-    single, _ = _time_leg("single node", lambda: interruptible(lambda: _plain_sql(context, sql)))
+    single, _ = _time_leg("single node", lambda: interruptible(lambda: _plain_sql(session.context, sql)))
     outcome = Outcome.BOTH_FAILED if single.error_kind == error.kind else Outcome.ERROR_MISMATCH
     return VerifyResult(sql, outcome, (single, refused), f"planning failed: {error.message}", "distributed")
 
@@ -148,11 +145,8 @@ def _plain_sql(context: SessionContext, sql: str) -> pa.Table:
 
 def _effect(session: VerifiableSession, sql: str, params: Mapping[str, Any] | None) -> str | None:
     """Why a statement is not run in three legs: it changes something, each time it runs."""
-    context = context_of(session)
-    if context is None:
-        return None
     try:
-        context.sql_with_options(sql, _READ_ONLY, param_values=dict(params or {}))
+        session.context.sql_with_options(sql, _READ_ONLY, param_values=dict(params or {}))
     except Exception as error:
         found = _HAS_EFFECT.search(str(error))
         return (
@@ -188,7 +182,7 @@ def _verify_frame(
     judge = Judge(
         single.table,
         dataframe.to_datafusion().logical_plan(),
-        context_of(session) or SessionContext(),
+        session.context,
         options,
         lambda: datafusion_settings_of(session),
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from sparkfusion.verify.result import VerifyResult
-from sparkfusion.verify.subject import VerifiableDataFrame, VerifiableSession, settings_of
+from sparkfusion.verify.subject import VerifiableDataFrame, VerifiableSession
 
 _SECRET = re.compile(r"secret|password|token|credential|access_key|private", re.IGNORECASE)
 _PACKAGES = ("sparkfusion", "datafusion", "pyarrow", "pyspark")
@@ -61,7 +61,7 @@ def _explain(dataframe: VerifiableDataFrame) -> str:
 
 
 def _environment(session: VerifiableSession) -> dict[str, object]:
-    settings = {name: "***" if _SECRET.search(name) else value for name, value in settings_of(session).items()}
+    settings = {name: "***" if _SECRET.search(name) else value for name, value in session.config.items()}
     return {"settings": settings, "versions": _versions(), "python": platform.python_version()}
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 from datafusion import LogicalPlan, SessionConfig, SessionContext
 
+from sparkfusion.session.sql_text import closing_parenthesis
 from sparkfusion.verify.compare import compare_tables
 from sparkfusion.verify.compare_options import CompareOptions
 from sparkfusion.verify.limits import inner_limits, limit_choice, outermost_limit
@@ -47,19 +48,11 @@ def _unordered_aggregate(text: str, options: CompareOptions) -> str | None:
         name = found.group(1)
         if name in _LISTS and options.unordered_lists:
             continue
-        if not _ORDERED.match(text, _closing(text, found.end())):
+        closing = closing_parenthesis(text, found.end())
+        if closing is None or not _ORDERED.match(text, closing + 1):
             hint = "; compare with unordered_lists=True" if name in _LISTS else ""
             return f"{name} without ORDER BY depends on the order in which rows arrive{hint}"
     return None
-
-
-def _closing(text: str, start: int) -> int:
-    depth = 1
-    for position in range(start, len(text)):
-        depth += {"(": 1, ")": -1}.get(text[position], 0)
-        if depth == 0:
-            return position + 1
-    return len(text)
 
 
 def _open_limit(plan: LogicalPlan, text: str, context: SessionContext, options: CompareOptions) -> str | None:
