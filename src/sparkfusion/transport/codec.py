@@ -1,5 +1,4 @@
-"""Orders, reports and errors as messages, written field by field. Nothing is pickled, and unknown fields are
-refused."""
+"""Orders, reports and errors as messages of plain values. Nothing is pickled, and every value has its field's type."""
 
 from __future__ import annotations
 
@@ -43,10 +42,7 @@ _ERRORS: dict[str, type[SparkfusionError]] = {
     )
 }
 _BY_KIND: dict[str, type[SparkfusionError]] = {
-    "user": errors.UserError,
-    "resource": errors.ResourceError,
-    "external": errors.ExternalError,
-    "internal": errors.InternalError,
+    each.kind: each for each in (errors.UserError, errors.ResourceError, errors.ExternalError, errors.InternalError)
 }
 
 # ---- orders
@@ -73,7 +69,7 @@ def pack_order(order: TaskOrder) -> bytes:
         "feed": _feed_fields(feed) if feed is not None else None,
         "here": order.here,
         "destination": order.destination,
-        "writes": _copy_fields(order.writes) if order.writes is not None else None,
+        "writes": asdict(order.writes) if order.writes is not None else None,
         "compression": order.compression,
         "shared": list(order.shared),
         "store_memory": order.store_memory,
@@ -102,17 +98,17 @@ def order_of(fields: Fields, blobs: Sequence[memoryview]) -> TaskOrder:
         key=_key(fields.part("key")),
         plan=given["plan"],
         inputs=tuple(
-            TaskInput(each.integer("exchange"), each.integer("group"), tuple(map(_source, each.pairs("files"))))
+            each.read(TaskInput, files=tuple(SourceFile(*pair) for pair in each.pairs("files")))
             for each in fields.parts("inputs")
         ),
         outputs=fields.integer("outputs"),
         options=_options(given["options"]),
         destination="store" if destination == "store" else "consumer",
-        writes=_copy(writes) if writes is not None else None,
+        writes=writes.read(CopyOrder) if writes is not None else None,
         compression=fields.text("compression"),
         memory_limit=fields.integer("memory_limit"),
         store_memory=fields.integer("store_memory"),
-        feed=_feed(feed, given.get("schema", b"")) if feed is not None else None,
+        feed=feed.read(FeedInput, schema=given.get("schema", b"")) if feed is not None else None,
         first=fields.integer("first"),
         reader=given.get("reader"),
         recipe=given.get("recipe"),
@@ -124,38 +120,8 @@ def order_of(fields: Fields, blobs: Sequence[memoryview]) -> TaskOrder:
 
 
 def _feed_fields(feed: FeedInput) -> dict[str, Any]:
-    return {
-        "feed": feed.feed,
-        "table": feed.table,
-        "files": feed.files,
-        "columns": list(feed.columns),
-        "partition_columns": list(feed.partition_columns),
-        "headers": dict(feed.headers),
-    }
-
-
-def _feed(fields: Fields, schema: bytes) -> FeedInput:
-    return FeedInput(
-        feed=fields.integer("feed"),
-        table=fields.text("table"),
-        files=fields.flag("files"),
-        schema=schema,
-        columns=fields.texts("columns"),
-        partition_columns=fields.texts("partition_columns"),
-        headers=fields.mapping("headers"),
-    )
-
-
-def _copy_fields(order: CopyOrder) -> dict[str, Any]:
-    return {"staging": order.staging, "target": order.target, "rest": order.rest, "options": dict(order.options)}
-
-
-def _copy(fields: Fields) -> CopyOrder:
-    return CopyOrder(fields.text("staging"), fields.text("target"), fields.text("rest"), fields.mapping("options"))
-
-
-def _source(pair: tuple[str, int]) -> SourceFile:
-    return SourceFile(*pair)
+    """All but the schema, which travels as a blob."""
+    return {name: value for name, value in asdict(feed).items() if name != "schema"}
 
 
 @lru_cache(maxsize=16)
@@ -215,46 +181,15 @@ def pack_report(report: TaskReport) -> bytes:
 
 def report_of(fields: Fields) -> TaskReport:
     key = key_of(fields)
-    files = [
-        FrameFile(each.text("path"), each.integer("partition"), each.integer("rows"), each.integer("bytes"))
-        for each in fields.parts("files")
-    ]
-    operators = [
-        OperatorMetrics(
-            each.text("name"),
-            each.integer("depth"),
-            each.maybe_integer("rows"),
-            each.maybe_number("compute_seconds"),
-            each.integer("spilled_bytes"),
-        )
-        for each in fields.parts("operators")
-    ]
-    fetched = [
-        Fetched(each.integer("exchange"), each.integer("bytes"), each.integer("messages"), each.number("seconds"))
-        for each in fields.parts("fetched")
-    ]
-    return TaskReport(
-        key,
-        Manifest(key, tuple(files)),
-        fields.integer("rows"),
-        fields.number("seconds"),
-        tuple(operators),
-        earlier_attempts=fields.integer("earlier_attempts"),
-        recomputed_inputs=fields.integer("recomputed_inputs"),
-        units=fields.integer("units"),
-        fetched=tuple(fetched),
-        rejected=_rejected_of(fields.maybe_part("rejected")),
+    rejected = fields.maybe_part("rejected")
+    return fields.read(
+        TaskReport,
+        key=key,
+        manifest=Manifest(key, fields.each("files", FrameFile)),
+        operators=fields.each("operators", OperatorMetrics),
+        fetched=fields.each("fetched", Fetched),
+        rejected=rejected.read(Rejected, first=rejected.each("first", RejectedLine)) if rejected is not None else None,
     )
-
-
-def _rejected_of(fields: Fields | None) -> Rejected | None:
-    if fields is None:
-        return None
-    first = [
-        RejectedLine(each.text("file"), each.integer("line"), each.text("text"), each.text("why"))
-        for each in fields.parts("first")
-    ]
-    return Rejected(fields.text("table"), fields.integer("count"), tuple(first))
 
 
 # ---- errors
@@ -299,14 +234,7 @@ def pack_info(info: WorkerInfo) -> bytes:
 
 
 def info_of(fields: Fields) -> WorkerInfo:
-    return WorkerInfo(
-        version=fields.text("version"),
-        datafusion=fields.text("datafusion"),
-        python=fields.text("python"),
-        slots=fields.integer("slots"),
-        host=fields.text("host"),
-        trusts_python=fields.flag("trusts_python"),
-    )
+    return fields.read(WorkerInfo)
 
 
 def pack_status(status: WorkerStatus) -> bytes:
@@ -314,4 +242,4 @@ def pack_status(status: WorkerStatus) -> bytes:
 
 
 def status_of(fields: Fields) -> WorkerStatus:
-    return WorkerStatus(*(fields.integer(name) for name in ("running", "queries", "files", "bytes")))
+    return fields.read(WorkerStatus)

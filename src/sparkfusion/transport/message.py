@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any, TypeVar, get_type_hints
 
 from sparkfusion.errors import ProtocolError
 
@@ -116,6 +117,14 @@ class Fields:
     def parts(self, name: str) -> list[Fields]:
         return [Fields(each) for each in self._of(name, list)]
 
+    def each(self, name: str, made: Callable[..., V]) -> tuple[V, ...]:
+        return tuple(part.read(made) for part in self.parts(name))
+
+    def read(self, made: Callable[..., V], **given: object) -> V:
+        """A dataclass. Its fields are read as their types say, except those that are given."""
+        types = _types_of(made)
+        return made(**given, **{name: _READERS[types[name]](self, name) for name in types if name not in given})
+
     def _of(self, name: str, wanted: type[V]) -> V:
         value = self._values.get(name)
         if type(value) is not wanted:
@@ -127,3 +136,16 @@ class Fields:
         if not all(type(value) is wanted for value in values):
             raise ProtocolError(f"field {name!r} of a message holds something that is no {wanted.__name__}")
         return tuple(values)
+
+
+_types_of = cache(get_type_hints)
+_READERS: dict[Any, Callable[[Fields, str], Any]] = {
+    str: Fields.text,
+    int: Fields.integer,
+    float: Fields.number,
+    bool: Fields.flag,
+    int | None: Fields.maybe_integer,
+    float | None: Fields.maybe_number,
+    tuple[str, ...]: Fields.texts,
+    Mapping[str, str]: Fields.mapping,
+}
