@@ -16,6 +16,7 @@ import pytest
 
 from sparkfusion.errors import ExternalError, LostInputError, QueryCancelledError, SparkfusionError, UserError
 from sparkfusion.exchange.channel import ChannelClosedError
+from sparkfusion.exchange.sink import ConsumerSink
 from sparkfusion.feed.ledger import Grant
 from sparkfusion.feed.unit_codec import encode_unit
 from sparkfusion.feed.units import FileUnit
@@ -27,7 +28,7 @@ from sparkfusion.transport.in_process import start_worker, stop_worker
 from sparkfusion.transport.process.children import Children
 from sparkfusion.transport.schemes import connect
 from sparkfusion.worker.cancel import CancelToken
-from sparkfusion.worker.carry_out import ConsumerSink, TaskEnds
+from sparkfusion.worker.carry_out import TaskEnds
 from sparkfusion.worker.server import held as held_module
 from sparkfusion.worker.server import service as service_module
 from sparkfusion.worker.server.frame_names import frame_address

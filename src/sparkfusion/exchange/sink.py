@@ -1,14 +1,14 @@
-"""Where a task puts its rows: files of a store, or a live channel to the consumer."""
+"""Where a task puts its rows: files of a store, or the consumer."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
 
 from sparkfusion.errors import StoreFullError
-from sparkfusion.exchange.channel import Channel
 from sparkfusion.exchange.frames import FrameFileWriter, compact, has_dictionaries, write_options
 from sparkfusion.exchange.manifest import FrameFile, Manifest
 from sparkfusion.exchange.store import FrameStore
@@ -32,18 +32,18 @@ class Sink(Protocol):
         ...
 
 
-class ChannelSink:
-    """Passes frames to a consumer in this process, waiting while the channel is full."""
+class ConsumerSink:
+    """Passes every frame to the consumer at once, waiting while there is no room."""
 
-    def __init__(self, key: TaskKey, channel: Channel) -> None:
+    def __init__(self, key: TaskKey, rows: Callable[[pa.RecordBatch], None]) -> None:
         self._key = key
-        self._channel = channel
+        self._rows = rows
         self.wrote = False
 
     def write(self, partition: int, batch: pa.RecordBatch) -> None:
-        del partition  # a channel carries one partition
+        del partition  # a consumer has one
         self.wrote = True
-        self._channel.put(batch)
+        self._rows(batch)
 
     def finish(self) -> Manifest:
         return Manifest(self._key)

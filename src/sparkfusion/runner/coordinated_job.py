@@ -13,7 +13,7 @@ import pyarrow as pa
 from sparkfusion.errors import QueryCancelledError, SparkfusionError, classify
 from sparkfusion.exchange.channel import Channel, ChannelClosedError
 from sparkfusion.exchange.delivery import Delivery
-from sparkfusion.exchange.sink import ChannelSink, Sink
+from sparkfusion.exchange.sink import ConsumerSink, Sink
 from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.ids import TaskKey
 from sparkfusion.runner.base import QueryJob
@@ -127,7 +127,9 @@ class CoordinatedJob(ABC):
     def run_here(self, order: TaskOrder, sink: Sink | None = None) -> None:
         """Run a task that reads no feed on the pool of this process. Without a sink its rows go to the consumer."""
         self._pool.submit(
-            functools.partial(self._run, order, sink or ChannelSink(order.key, self._channel), self._token(order.key))
+            functools.partial(
+                self._run, order, sink or ConsumerSink(order.key, self._channel.put), self._token(order.key)
+            )
         )
 
     def _token(self, key: TaskKey) -> CancelToken:
@@ -141,7 +143,7 @@ class CoordinatedJob(ABC):
         try:
             report = run_task(self.bring(order), self.surroundings(order), sink, token)
         except BaseException as error:  # a panic in native code must fail the query, not the pool's thread
-            streamed = isinstance(sink, ChannelSink) and sink.wrote
+            streamed = isinstance(sink, ConsumerSink) and sink.wrote
             self._coordinator.report_failure(order.key, classify(error, order.key), final=streamed)
         else:
             self._coordinator.report_success(report)

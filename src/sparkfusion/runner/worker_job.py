@@ -21,7 +21,6 @@ from sparkfusion.errors import (
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.store import LocalFrameStore
 from sparkfusion.feed.book import TaskUnits
-from sparkfusion.feed.feed import UnitSource
 from sparkfusion.ids import StageId, TaskKey
 from sparkfusion.plan.stage import ExchangeKind, Stage
 from sparkfusion.runner.base import QueryJob
@@ -37,6 +36,7 @@ from sparkfusion.worker.carry_out import TaskEnds
 from sparkfusion.worker.memory_limits import UNLIMITED, has_memory_limit
 from sparkfusion.worker.server.fetch import InputFetcher
 from sparkfusion.worker.server.frame_names import frame_address, made_by, split_frame_address
+from sparkfusion.worker.server.slot import LentUnits
 from sparkfusion.worker.task import Fetched, TaskOrder, TaskReport
 
 _STALL_SECONDS = 3.0  # of frames that do not come, although the worker does not count as lost yet
@@ -212,7 +212,7 @@ class WorkerJob(CoordinatedJob):
             return TaskEnds(rows, read=rows.read)
         number = order.key.task
         units = TaskUnits(self._feeds.book, order.feed.feed, number, member.info.host, lambda: token.cancelled)
-        lent = _LentUnits(units, self._members, member)
+        lent = LentUnits(units, functools.partial(self._members.lend_slot, member))
         return TaskEnds(rows, lent, lambda offset, frames: self._delivery.deliver(number, offset, frames))
 
     def _order(self, order: TaskOrder, member: Member) -> TaskOrder:
@@ -263,25 +263,6 @@ class WorkerJob(CoordinatedJob):
             if passed is None or not passed.begun:
                 _log.warning("worker %s is silent; %s runs on another worker", member.address, key)
                 self._coordinator.report_stall(key)
-
-
-class _LentUnits:
-    """Units of a task on a worker. While the task waits for them, other tasks may use its slot there."""
-
-    def __init__(self, units: UnitSource, members: Members, member: Member) -> None:
-        self._units = units
-        self._members = members
-        self._member = member
-
-    def take(self, offset: int) -> bytes | None:
-        with self._members.lend_slot(self._member):
-            return self._units.take(offset)
-
-    def report_failure(self, offset: int) -> None:
-        self._units.report_failure(offset)
-
-    def enough(self) -> None:
-        self._units.enough()
 
 
 def _bytes_at(order: TaskOrder) -> dict[str, int]:

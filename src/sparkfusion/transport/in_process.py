@@ -51,12 +51,8 @@ class InProcessChannel:
     """A connection to a worker in this process."""
 
     def __init__(self, address: str, service: WorkerService) -> None:
-        self._address = address
+        self.address = address
         self._service = service
-
-    @property
-    def address(self) -> str:
-        return self._address
 
     def info(self) -> WorkerInfo:
         self._check_open()
@@ -78,7 +74,7 @@ class InProcessChannel:
     ) -> Lease:
         del patience, on_late
         self._check_open()
-        lost = ExternalError(f"worker {self._address} ended the query")
+        lost = ExternalError(f"worker {self.address} ended the query")
         self._service.hold(query, secret, lambda: on_lost(lost))
         return _Lease(self._service, query)
 
@@ -105,7 +101,7 @@ class InProcessChannel:
 
     def _check_open(self) -> None:
         if self._service.closed:
-            raise ExternalError(f"worker {self._address} is closed")
+            raise ExternalError(f"worker {self.address} is closed")
 
 
 class _Lease:

@@ -10,11 +10,9 @@ import pyarrow as pa
 
 from sparkfusion.errors import InternalError
 from sparkfusion.exchange.delivery import Deliver, GrantSink
-from sparkfusion.exchange.manifest import Manifest
-from sparkfusion.exchange.sink import FileSink, Sink
+from sparkfusion.exchange.sink import ConsumerSink, FileSink, Sink
 from sparkfusion.exchange.store import FrameStore
 from sparkfusion.feed.feed import UnitSource
-from sparkfusion.ids import TaskKey
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.copy import CopySink
 from sparkfusion.worker.run_task import run_task
@@ -81,21 +79,3 @@ def _sink(order: TaskOrder, around: Surroundings, stores: TaskStores, ends: Task
     if order.feed is None or ends.deliver is None:
         return ConsumerSink(order.key, ends.rows)
     return GrantSink(order.key, around.spill_directory, ends.deliver)
-
-
-class ConsumerSink:
-    """Passes every frame to the consumer at once."""
-
-    def __init__(self, key: TaskKey, rows: Callable[[pa.RecordBatch], None]) -> None:
-        self._key = key
-        self._rows = rows
-
-    def write(self, partition: int, batch: pa.RecordBatch) -> None:
-        del partition
-        self._rows(batch)
-
-    def finish(self) -> Manifest:
-        return Manifest(self._key)
-
-    def abort(self) -> None:
-        return

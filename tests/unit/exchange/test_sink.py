@@ -14,7 +14,7 @@ from sparkfusion.errors import StoreFullError
 from sparkfusion.exchange.channel import Channel
 from sparkfusion.exchange.frames import FrameFileWriter, compact, has_dictionaries
 from sparkfusion.exchange.manifest import FrameFile, Manifest, bytes_per_partition
-from sparkfusion.exchange.sink import ChannelSink, FileSink
+from sparkfusion.exchange.sink import ConsumerSink, FileSink
 from sparkfusion.exchange.store import LocalFrameStore
 from sparkfusion.ids import TaskKey
 
@@ -262,7 +262,7 @@ def test_a_full_disk_says_where_and_what_to_do(
 
 def test_a_channel_sink_hands_frames_on() -> None:
     channel = Channel(2)
-    sink = ChannelSink(KEY, channel)
+    sink = ConsumerSink(KEY, channel.put)
     assert not sink.wrote
     sink.write(0, numbers())
     assert sink.wrote

@@ -51,14 +51,10 @@ class FlightChannel:
     """The connection to one worker, made when it is first needed."""
 
     def __init__(self, address: str, access: Access, limits: Limits | None = None) -> None:
-        self._address = address
+        self.address = address
         self._token = access.token
         self._limits = limits or Limits()
         self._client = _client(address, access)
-
-    @property
-    def address(self) -> str:
-        return self._address
 
     # ---- small questions
 
@@ -82,9 +78,9 @@ class FlightChannel:
         except SparkfusionError:
             raise
         except Exception as error:
-            found = flight_error(error, self._address)
+            found = flight_error(error, self.address)
             if isinstance(found, RefusedError) and not self._token:
-                found.message = f"worker {self._address} requires a token, and none was given"
+                found.message = f"worker {self.address} requires a token, and none was given"
             raise found from error
         if kind == "error":
             raise error_of(fields)
@@ -100,7 +96,7 @@ class FlightChannel:
         on_lost: Callable[[SparkfusionError], None],
         on_late: Callable[[bool], None] = lambda late: None,
     ) -> Lease:
-        return FlightLease(self._client, self._options(), self._address, query, secret, patience, on_lost, on_late)
+        return FlightLease(self._client, self._options(), self.address, query, secret, patience, on_lost, on_late)
 
     def run(self, order: TaskOrder, ends: TaskEnds, cancel: CancelToken) -> TaskReport:
         writer, reader = self._call(TASK)
@@ -109,7 +105,7 @@ class FlightChannel:
             cancel.watch(reader.cancel)
             writer.write_metadata(pack_order(order))
             report = CallerSide(
-                f"worker {self._address}",
+                f"worker {self.address}",
                 lambda: memoryview(reader.read_chunk().app_metadata),
                 writer.write_metadata,
                 ends,
@@ -120,7 +116,7 @@ class FlightChannel:
         except (flight.FlightError, pa.ArrowException, StopIteration) as error:
             if cancel.cancelled:
                 raise QueryCancelledError("the task was cancelled", where=order.key) from None
-            raise flight_error(error, self._address) from error
+            raise flight_error(error, self.address) from error
         finally:
             end_call(writer, reader, clean=answered)
             cancel.watch(None)
@@ -134,7 +130,7 @@ class FlightChannel:
         try:
             writer, reader = self._call(FRAMES, secret=secret)
         except SparkfusionError as error:
-            raise _lost_input_error(error, self._address) from error
+            raise _lost_input_error(error, self.address) from error
         whole = False
         try:
             cancel.watch(reader.cancel)
@@ -149,7 +145,7 @@ class FlightChannel:
         except (flight.FlightError, pa.ArrowException) as error:
             if cancel.cancelled:
                 raise QueryCancelledError("the task was cancelled") from None
-            raise _lost_input_error(flight_error(error, self._address), self._address) from error
+            raise _lost_input_error(flight_error(error, self.address), self.address) from error
         finally:
             end_call(writer, reader, clean=whole)
             cancel.watch(None)
@@ -160,7 +156,7 @@ class FlightChannel:
                 flight.FlightDescriptor.for_command(name), self._options(secret=secret)
             )
         except (flight.FlightError, pa.ArrowException) as error:
-            raise flight_error(error, self._address) from error
+            raise flight_error(error, self.address) from error
         return writer, reader
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from urllib.parse import unquote
@@ -174,6 +174,8 @@ class _CheckedUnits:
     def __init__(self, units: UnitSource, guard: Guard) -> None:
         self._units = units
         self._guard = guard
+        self.report_failure = units.report_failure
+        self.enough = units.enough
 
     def take(self, offset: int) -> bytes | None:
         data = self._units.take(offset)
@@ -181,20 +183,14 @@ class _CheckedUnits:
             return None
         _check_size(data, self._guard.limits.unit_bytes)
         if self._guard.roots:
-            self._check_paths(data, self._guard.check_path)
+            self._check_paths(data)
         return data
 
-    def report_failure(self, offset: int) -> None:
-        self._units.report_failure(offset)
-
-    def enough(self) -> None:
-        self._units.enough()
-
-    def _check_paths(self, data: bytes, check: Callable[[str], None]) -> None:
-        units: Iterable[object] = unpack(data, trust_python=self._guard.trust_python)
+    def _check_paths(self, data: bytes) -> None:
+        units = unpack(data, trust_python=self._guard.trust_python)
         for path in (unit.path for unit in units if isinstance(unit, FileUnit)):
             if not is_url(path) or path.startswith("file:"):
-                check(plain_path(path))
+                self._guard.check_path(plain_path(path))
 
 
 def _check_size(data: bytes, limit: int) -> None:

@@ -30,7 +30,7 @@ from sparkfusion.ids import QueryId, TaskKey
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds, carry_out
 from sparkfusion.worker.server.fetch import Peers
-from sparkfusion.worker.server.guard import TRUST, Guard, named_refusal
+from sparkfusion.worker.server.guard import TRUST, named_refusal
 from sparkfusion.worker.server.held import HeldQuery, QueryStores
 from sparkfusion.worker.server.rewrites import NamedRewrite, RewriteContext, apply_rewrites, installed_rewrites
 from sparkfusion.worker.server.slot import Slot, lend_while_waiting
@@ -59,15 +59,8 @@ class WorkerService:
         self._lock = threading.Lock()
         self._queries: dict[QueryId, HeldQuery] = {}
         self._under_way = 0
-        self._closed = False
-
-    @property
-    def guard(self) -> Guard:
-        return self._options.guard
-
-    @property
-    def closed(self) -> bool:
-        return self._closed
+        self.guard = options.guard
+        self.closed = False
 
     @property
     def bases(self) -> tuple[Path, Path]:
@@ -108,7 +101,7 @@ class WorkerService:
             on_lost: called if the worker releases the query by itself.
         """
         with self._lock:
-            if query in self._queries or self._closed:
+            if query in self._queries or self.closed:
                 raise ExternalError(f"query {query} is already on this worker, or the worker is shutting down")
             if len(self._queries) >= self.guard.limits.queries:
                 raise ResourceError(f"a worker holds {self.guard.limits.queries:,} queries at most")
@@ -124,9 +117,18 @@ class WorkerService:
             others = [held for name, held in self._queries.items() if name != query]
         return sum(held.running for held in others)
 
-    def release(self, query: QueryId) -> None:
-        """Release a query: end its tasks, remove its files, then return. Idempotent."""
-        self._let_go(query)
+    def release(self, query: QueryId, *, lost: bool = False) -> None:
+        """Release a query: end its tasks, remove its files, then return. Idempotent.
+
+        Args:
+            lost: whether the worker, and not the coordinator, ends the query.
+        """
+        with self._lock:
+            held = self._queries.pop(query, None)
+        if held is not None:
+            held.release(lost=lost)
+            if lost:
+                held.on_lost()
 
     def release_silent(self, seconds: float) -> None:
         """Release queries whose coordinator has sent nothing for this many seconds."""
@@ -135,19 +137,7 @@ class WorkerService:
             gone = [query for query, held in self._queries.items() if held.heard < silent]
         for query in gone:
             _log.warning("query %s is ended: its coordinator is silent", query)
-            self._lose(query)
-
-    def _lose(self, query: QueryId) -> None:
-        held = self._let_go(query, lost=True)
-        if held is not None:
-            held.on_lost()
-
-    def _let_go(self, query: QueryId, *, lost: bool = False) -> HeldQuery | None:
-        with self._lock:
-            held = self._queries.pop(query, None)
-        if held is not None:
-            held.release(lost=lost)
-        return held
+            self.release(query, lost=True)
 
     def opens(self, secret: str) -> bool:
         """Whether this is the secret of a query that is held."""
@@ -177,9 +167,9 @@ class WorkerService:
     def close(self) -> None:
         """Release all queries. Idempotent."""
         with self._lock:
-            self._closed = True
+            self.closed = True
         for query in list(self._queries):
-            self._lose(query)
+            self.release(query, lost=True)
 
     # ---- tasks
 

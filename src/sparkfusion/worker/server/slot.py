@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import pyarrow as pa
 
@@ -82,22 +82,20 @@ def lend_while_waiting(ends: TaskEnds, slot: Slot) -> TaskEnds:
 
     return TaskEnds(
         give_rows,
-        _UnhurriedUnits(units, slot) if units is not None else None,
+        LentUnits(units, slot.lend) if units is not None else None,
         deliver_rows if deliver is not None else None,
     )
 
 
-class _UnhurriedUnits:
-    def __init__(self, units: UnitSource, slot: Slot) -> None:
+class LentUnits:
+    """Units of a task that lends its slot to other tasks while it waits for them."""
+
+    def __init__(self, units: UnitSource, lend: Callable[[], AbstractContextManager[None]]) -> None:
         self._units = units
-        self._slot = slot
+        self._lend = lend
+        self.report_failure = units.report_failure
+        self.enough = units.enough
 
     def take(self, offset: int) -> bytes | None:
-        with self._slot.lend():
+        with self._lend():
             return self._units.take(offset)
-
-    def report_failure(self, offset: int) -> None:
-        self._units.report_failure(offset)
-
-    def enough(self) -> None:
-        self._units.enough()
