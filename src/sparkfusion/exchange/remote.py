@@ -111,22 +111,17 @@ def upload(files: Sequence[FrameFile], url: str, attempt: str) -> tuple[FrameFil
     return tuple(sent)
 
 
-def download(
-    files: Sequence[SourceFile], url: str, directory: Path, *, stopped: Callable[[], bool] = lambda: False
-) -> list[SourceFile]:
+def download(files: Sequence[SourceFile], url: str, directory: Path) -> list[SourceFile]:
     """Copy files that `upload` named to a local directory. Returns the same files, in their order, with local paths.
 
     Args:
         url: of the home, with the keys that are needed to read it.
-        stopped: asked before each file; if it returns true, the rest is left and the query is cancelled.
     """
     system, root = open_url(url)
     home = bare(url)
     targets = {file: directory / _below(home, file.path) for file in files}
 
     def fetch(file: SourceFile) -> None:
-        if stopped():
-            raise QueryCancelledError("the query has ended")
         target = targets[file]
         target.parent.mkdir(parents=True, exist_ok=True)
         with naming(file.path, "download"):

@@ -104,14 +104,8 @@ class WorkUnitFeed:
         context = FeedContext("", "", ScanRequest(()), tasks=1)
         units = self.open(partition, context)
         try:
-            if isinstance(units, AsyncIterable):
-                found = aiter(units)
-                with asyncio.Runner() as runner:
-                    while (unit := runner.run(_next(found))) is not _END:
-                        yield (unit,)
-            else:
-                for unit in units:
-                    yield (unit,)
+            for unit in iterate(units) if isinstance(units, AsyncIterable) else units:
+                yield (unit,)
         finally:
             context.stop()
             self.inner().close()
@@ -124,5 +118,13 @@ class WorkUnitFeed:
             offset += 1
 
 
-async def _next(units: AsyncIterator[WorkUnit]) -> Any:
-    return await anext(units, _END)
+def iterate(items: AsyncIterable[Any]) -> Iterator[Any]:
+    """The items of an asynchronous iterable, each awaited when it is asked for."""
+    found = aiter(items)
+    with asyncio.Runner() as runner:
+        while (item := runner.run(_next(found))) is not _END:
+            yield item
+
+
+async def _next(items: AsyncIterator[Any]) -> Any:
+    return await anext(items, _END)

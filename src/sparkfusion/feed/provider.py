@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
@@ -49,20 +49,15 @@ class WorkUnitFeedProvider:
         LIMIT or a cancel. `feed` may still be blocked then; this can make it return."""
 
 
-class ScanFilter(Protocol):
-    """A condition of the query on one table, as DataFusion's `text`. Simple ones also have column, operator, value."""
+@dataclass(frozen=True)
+class ScanFilter:
+    """A condition of the query on one table, as DataFusion's `text`. `column`, `operator` and `value` are set if it
+    compares a column with a constant."""
 
-    @property
-    def text(self) -> str: ...
-
-    @property
-    def column(self) -> str | None: ...
-
-    @property
-    def operator(self) -> str | None: ...
-
-    @property
-    def value(self) -> Any: ...
+    text: str
+    column: str | None = None
+    operator: str | None = None
+    value: Any = None
 
 
 Keeps = Callable[[Sequence[Mapping[str, Any]]], list[bool]]

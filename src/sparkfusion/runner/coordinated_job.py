@@ -126,11 +126,8 @@ class CoordinatedJob(ABC):
 
     def run_here(self, order: TaskOrder, sink: Sink | None = None) -> None:
         """Run a task that reads no feed on the pool of this process. Without a sink its rows go to the consumer."""
-        self._pool.submit(
-            functools.partial(
-                self._run, order, sink or ConsumerSink(order.key, self._channel.put), self._token(order.key)
-            )
-        )
+        sink = sink or ConsumerSink(order.key, self._channel.put)
+        self._pool.submit(functools.partial(self._run, order, sink, self._token(order.key)))
 
     def _token(self, key: TaskKey) -> CancelToken:
         """The token that cancels the task."""

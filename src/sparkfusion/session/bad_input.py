@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 import datafusion
 from datafusion import SessionContext
 from datafusion.plan import ExecutionPlan
 
 from sparkfusion.errors import SparkfusionError
+from sparkfusion.session.memory_rows import leaves
 from sparkfusion.worker.bad_lines import find_bad_line
 from sparkfusion.worker.file_errors import is_about_files, name_files
 from sparkfusion.worker.task_context import PrepareContext, session_config
@@ -37,19 +38,12 @@ def locate_bad_line(
         for _ in context.execute(ExecutionPlan.from_bytes(context, encoded), 0):
             pass
 
-    leaves = [leaf.to_bytes(context) for each in dataframes for leaf in _leaves(each.execution_plan())]
-    for leaf in leaves if exact else ():
-        if (found := find_bad_line(error, leaf, run)) is not None:
-            return found
-    for leaf in leaves:
-        name_files(error, leaf)
+    found = (leaf for each in dataframes for leaf in leaves(each.execution_plan()))
+    # the scans, each alone: it may not be possible to encode the nodes above them
+    scans = [leaf.to_bytes(context) for leaf in found if "DataSourceExec" in leaf.display()]
+    for scan in scans if exact else ():
+        if (located := find_bad_line(error, scan, run)) is not None:
+            return located
+    for scan in scans:
+        name_files(error, scan)
     return error
-
-
-def _leaves(plan: ExecutionPlan) -> Iterator[ExecutionPlan]:
-    """The scans, each alone: it may not be possible to encode the nodes above them."""
-    below = plan.children()
-    if not below and "DataSourceExec" in plan.display():
-        yield plan
-    for child in below:
-        yield from _leaves(child)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import datafusion
@@ -11,19 +10,9 @@ import pyarrow as pa
 from datafusion import Expr, SessionContext
 from datafusion.expr import Column, TableScan
 
-from sparkfusion.feed.provider import ScanRequest
+from sparkfusion.feed.provider import ScanFilter, ScanRequest
 
 _COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
-
-
-@dataclass(frozen=True)
-class QueryFilter:
-    """A condition on a table. `column`, `operator` and `value` are set if it compares a column with a constant."""
-
-    text: str
-    column: str | None = None
-    operator: str | None = None
-    value: Any = None
 
 
 def requests(plan: datafusion.LogicalPlan, schemas: Mapping[str, pa.Schema]) -> dict[str, list[ScanRequest]]:
@@ -70,7 +59,7 @@ def _request(scan: TableScan, schema: pa.Schema) -> ScanRequest:
     return ScanRequest(columns, tuple(_filter(each) for each in conditions), keeps, scan.fetch())
 
 
-def _filter(condition: Expr) -> QueryFilter:
+def _filter(condition: Expr) -> ScanFilter:
     text = condition.canonical_name()
     try:
         operator, operands = condition.rex_call_operator(), condition.rex_call_operands()
@@ -79,10 +68,10 @@ def _filter(condition: Expr) -> QueryFilter:
             if isinstance(column, Column) and value.variant_name() == "Literal":
                 found = value.python_value()
                 found = found.as_py() if isinstance(found, pa.Scalar) else found
-                return QueryFilter(text, column.name(), operator, found)
+                return ScanFilter(text, column.name(), operator, found)
     except Exception:  # an expression that DataFusion cannot take apart is offered as text
-        return QueryFilter(text)
-    return QueryFilter(text)
+        return ScanFilter(text)
+    return ScanFilter(text)
 
 
 class _Keeps:

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import os
 import tempfile
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import pyarrow as pa
 from sparkfusion.errors import UserError, classify, first_words
 from sparkfusion.exchange.owned import OwnedDirectory
 from sparkfusion.exchange.store import SHARED_MEMORY
+from sparkfusion.feed.feed import iterate
 from sparkfusion.feed.provider import Reader, ReaderContext
 from sparkfusion.feed.rejected import Rejects
 from sparkfusion.feed.units import FileUnit, WorkUnit
@@ -27,7 +28,6 @@ from sparkfusion.worker.unit_files import LOCAL_STORE, Chunk, FeedInput, unless_
 _CHUNK_BYTES = 32 * 1024 * 1024
 _FULL_BATCH_ROWS = 8192
 _SHOWN_UNIT = 120
-_END = object()
 
 
 def row_chunks(
@@ -137,19 +137,13 @@ def _parts(made: Any) -> Iterator[pa.RecordBatch]:
     elif inspect.iscoroutine(made):
         yield from _parts(asyncio.run(made))
     elif isinstance(made, AsyncIterable):
-        rows = aiter(made)
-        with asyncio.Runner() as runner:
-            while (part := runner.run(_next(rows))) is not _END:
-                yield from _parts(part)
+        for part in iterate(made):
+            yield from _parts(part)
     elif isinstance(made, Iterable) and not isinstance(made, str | bytes | Mapping):
         for part in made:
             yield from _parts(part)
     else:
         raise UserError(f"it returned a {type(made).__qualname__}, not record batches")
-
-
-async def _next(rows: AsyncIterator[Any]) -> Any:
-    return await anext(rows, _END)
 
 
 def conform(batch: pa.RecordBatch, context: ReaderContext) -> pa.RecordBatch:

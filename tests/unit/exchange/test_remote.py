@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import pickle
@@ -145,16 +144,6 @@ def test_after_an_error_no_further_file_is_begun(base: str, tmp_path: Path) -> N
     assert len(listed(base)) < 150
     home.close()
     assert listed(base) == []
-
-
-def test_a_download_stops_when_it_is_told_to(base: str, tmp_path: Path) -> None:
-    home = RemoteHome(base, QUERY)
-    sent = upload(frame_files(tmp_path / "task", 50), home.url, "1-0-0")
-    asked = itertools.count()
-    with pytest.raises(QueryCancelledError):
-        download(sources(sent), home.url, tmp_path / "consumer", stopped=lambda: next(asked) >= 3)
-    assert len(list((tmp_path / "consumer").rglob("*.arrow"))) == 3
-    home.close()
 
 
 def test_a_full_disk_is_named(base: str, tmp_path: Path) -> None:

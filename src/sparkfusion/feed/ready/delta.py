@@ -127,4 +127,4 @@ def _has_deletion_vectors(table: Any) -> bool:
 
 def _root(uri: str) -> str:
     """The directory of the files, as units name it."""
-    return unquote(uri.removeprefix("file://")) if uri.startswith("file://") else unquote(uri)
+    return unquote(uri.removeprefix("file://"))

@@ -13,7 +13,7 @@ from sparkfusion.errors import SparkfusionError, UserError, first_words
 from sparkfusion.extras import import_extra
 from sparkfusion.feed.provider import FeedContext, Reader, WorkUnitFeedProvider
 from sparkfusion.feed.ready.bounds import comparisons
-from sparkfusion.feed.ready.iceberg_schema import check_readable_by_name
+from sparkfusion.feed.ready.iceberg_schema import check_readable_by_name, refusal
 from sparkfusion.feed.ready.plain_schema import plain_schema
 from sparkfusion.feed.units import FileUnit
 
@@ -66,9 +66,9 @@ class IcebergFiles(WorkUnitFeedProvider):
                 return
             file = task.file
             if task.delete_files:
-                raise self._refusal("it has rows that are deleted by delete files; compact it first")
+                raise refusal(self._name, "it has rows that are deleted by delete files; compact it first")
             if file.file_format.name != "PARQUET":
-                raise self._refusal(f"it has files of the format {file.file_format.name}")
+                raise refusal(self._name, f"it has files of the format {file.file_format.name}")
             yield FileUnit(_unit_path(file.file_path), file.file_size_in_bytes)
 
     def _plan(self, context: FeedContext) -> Iterator[Any]:
@@ -79,7 +79,7 @@ class IcebergFiles(WorkUnitFeedProvider):
         except SparkfusionError:
             raise
         except Exception as error:
-            raise self._refusal(first_words(error)) from error
+            raise refusal(self._name, first_words(error)) from error
 
     def _condition(self, context: FeedContext) -> Any:
         from pyiceberg import expressions
@@ -98,9 +98,6 @@ class IcebergFiles(WorkUnitFeedProvider):
             if operator in made:
                 found = expressions.And(found, made[operator](column, value))
         return found
-
-    def _refusal(self, reason: str) -> UserError:
-        return UserError(f"Iceberg table {self._name} cannot be read as plain files: {reason}")
 
 
 def _load_table(catalog: Catalog | str, name: str) -> Table:

@@ -18,20 +18,20 @@ def check_readable_by_name(table: Table, schema: Schema, name: str) -> None:
     only added or dropped for good."""
     known = sorted(each.schema_id for each in table.metadata.schemas)
     if known != list(range(known[-1] + 1)):
-        raise _refusal(name, "its old schemas are not known, so columns may have been renamed")
+        raise refusal(name, "its old schemas are not known, so columns may have been renamed")
     now = _columns(schema)
     ids = {id: path for path, (id, _) in now.items()}
     for old in table.metadata.schemas:
         for path, (id, type) in _columns(old).items():
             if ids.get(id, path) != path:
-                raise _refusal(name, f"column {path!r} was renamed to {ids[id]!r}")
+                raise refusal(name, f"column {path!r} was renamed to {ids[id]!r}")
             if path in now and now[path][0] != id:
-                raise _refusal(name, f"column {path!r} was dropped and added again")
+                raise refusal(name, f"column {path!r} was dropped and added again")
             if path in now and now[path][1] != type:
-                raise _refusal(name, f"column {path!r} was {type} and is {now[path][1]}")
+                raise refusal(name, f"column {path!r} was {type} and is {now[path][1]}")
     for path, field_id in ((path, id) for path, (id, _) in now.items()):
         if schema.find_field(field_id).initial_default is not None:
-            raise _refusal(name, f"column {path!r} has a default value for rows that were written before it was added")
+            raise refusal(name, f"column {path!r} has a default value for rows that were written before it was added")
     if _IMPORTED in table.properties:
         _check_imported(table, name, set(now))
 
@@ -41,11 +41,11 @@ def _check_imported(table: Table, name: str, columns: set[str]) -> None:
     from pyiceberg.transforms import IdentityTransform
 
     if any(isinstance(field.transform, IdentityTransform) for spec in table.specs().values() for field in spec.fields):
-        raise _refusal(name, "it has imported files, which may lack the values of partition columns")
+        raise refusal(name, "it has imported files, which may lack the values of partition columns")
     mapping = table.name_mapping()
     for field in mapping if mapping is not None else ():
         if len(field.names) > 1 or not set(field.names) <= columns:
-            raise _refusal(name, f"imported files have {' or '.join(field.names)} for the same column")
+            raise refusal(name, f"imported files have {' or '.join(field.names)} for the same column")
 
 
 def _columns(schema: Schema) -> dict[str, tuple[int, str]]:
@@ -53,14 +53,10 @@ def _columns(schema: Schema) -> dict[str, tuple[int, str]]:
     found = {}
     for id in schema.field_ids:
         field = schema.find_field(id)
-        type = str(field.field_type) if field.field_type.is_primitive else type_name(field.field_type)
+        type = str(field.field_type) if field.field_type.is_primitive else field.field_type.__class__.__name__
         found[schema.find_column_name(id) or ""] = (id, type)
     return found
 
 
-def type_name(type: object) -> str:
-    return type.__class__.__name__
-
-
-def _refusal(name: str, reason: str) -> UserError:
+def refusal(name: str, reason: str) -> UserError:
     return UserError(f"Iceberg table {name} cannot be read as plain files: {reason}")
