@@ -30,14 +30,17 @@ class TableFiles:
         remove_with(self, directory)
 
 
-def remove_with(owner: object, directory: Path) -> None:
-    """Remove a directory when its owner is gone, or the interpreter exits."""
-    weakref.finalize(owner, _remove, directory, os.getpid())
+def remove_with(owner: object, path: Path) -> None:
+    """Remove a file or a directory when its owner is gone, or the interpreter exits."""
+    weakref.finalize(owner, _remove, path, os.getpid())
 
 
 def _remove(path: Path, owner: int) -> None:
     if os.getpid() == owner:  # a forked child must not take its parent's files away
-        shutil.rmtree(path, ignore_errors=True)
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def write_version(directory: Path, batches: list[pa.RecordBatch], schema: pa.Schema, links: Path) -> TableFiles:

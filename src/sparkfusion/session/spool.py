@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import os
 import tempfile
 import weakref
 from pathlib import Path
@@ -22,6 +21,7 @@ from sparkfusion.plan.sources import object_path
 from sparkfusion.plan.wire import PlanNode, kind, rewrite
 from sparkfusion.plan.wire import wire_pb2 as pb
 from sparkfusion.plan.wire.build import arrow_scan
+from sparkfusion.session.memory_files import remove_with
 
 _NO_COLUMNS = 2**32 - 1  # how the format spells a projection to no column at all
 
@@ -34,7 +34,7 @@ class SpooledFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        weakref.finalize(self, _remove, path, os.getpid())
+        remove_with(self, path)
 
 
 class TableSpool:
@@ -115,8 +115,3 @@ class TableSpool:
                 raise StoreFullError(f"in-memory tables cannot be written to {str(base)!r}: no such directory")
             self._home = OwnedDirectory("tables", base)
         return self._home.path
-
-
-def _remove(path: Path, owner: int) -> None:
-    if os.getpid() == owner:  # a forked child must not take its parent's files away
-        path.unlink(missing_ok=True)

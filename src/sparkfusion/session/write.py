@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -111,8 +111,7 @@ class RowCopier:
         """Write all rows, in their order; returns DataFusion's count. Without rows, one file is written to keep the
         columns. With PARTITIONED BY there is no directory for such a file: then only the target directory is made."""
         key = TaskKey(self.query, 0, 0)
-        store = LocalFrameStore(self.query, memory_budget=0, directory=self.store_dir)
-        try:
+        with closing(LocalFrameStore(self.query, memory_budget=0, directory=self.store_dir)) as store:
             sink = FileSink(key, store)
             rows = 0
             for batch in batches:
@@ -125,8 +124,6 @@ class RowCopier:
             self.prepare(context)
             frames = store.attempt_directory(key, in_memory=False)
             counted = copy_frames(context, frames, self.target.path, self.target.rest, self.target.shown)
-        finally:
-            store.close()
         if rows == 0 and self.target.is_local_directory:
             Path(self.target.path).mkdir(parents=True, exist_ok=True)
         return counted
@@ -165,7 +162,7 @@ class WriteJob(CountingJob):
                     path.rmdir()
 
     def _stage(self, target: Path, staging: SharedHome) -> pa.RecordBatch:
-        try:
+        with closing(staging):
             order = CopyOrder(str(staging.path), self._target.shown, self._target.rest, self._copier.options)
             with self._start(order) as self.running:
                 for _ in self.running:
@@ -177,8 +174,6 @@ class WriteJob(CountingJob):
                     return self._copier.copy([], self.running.schema)
             for report in reports:
                 self._commit(report, staging.path, target)
-        finally:
-            staging.close()
         return count_frame(sum(report.rows for report in reports))
 
     def _commit(self, report: TaskReport, staging: Path, target: Path) -> None:
@@ -196,12 +191,9 @@ def _staging(query: QueryId, target: Path) -> SharedHome:
     """A directory beside the target, so that files only have to be renamed."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot write {str(target)!r}: {error.strerror}") from error
-    if not os.access(target.parent, os.W_OK) or (target.exists() and not target.is_dir()):
-        reason = "it is a file" if target.is_file() else "no permission"
-        raise UserError(f"cannot write the directory {str(target)!r}: {reason}")
-    try:
+        if not os.access(target.parent, os.W_OK) or (target.exists() and not target.is_dir()):
+            reason = "it is a file" if target.is_file() else "no permission"
+            raise UserError(f"cannot write the directory {str(target)!r}: {reason}")
         return SharedHome(query, target.parent)
     except OSError as error:
         raise UserError(f"cannot write {str(target)!r}: {error.strerror}") from error

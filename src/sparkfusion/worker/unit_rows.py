@@ -7,7 +7,7 @@ import inspect
 import os
 import tempfile
 from collections.abc import AsyncIterable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -62,11 +62,8 @@ def unit_directory(spills: str) -> Iterator[Path]:
             yield Path(made)
         return
     base = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else Path(tempfile.gettempdir())
-    owned = OwnedDirectory("units", base)
-    try:
+    with closing(OwnedDirectory("units", base)) as owned:
         yield owned.path
-    finally:
-        owned.close()
 
 
 class Spool:

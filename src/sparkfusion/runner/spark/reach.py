@@ -7,7 +7,7 @@ import platform
 import uuid
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,17 +58,12 @@ def check_reach(spark: SparkContext, url: str) -> None:
 @contextmanager
 def _meeting_place(url: str) -> Iterator[str]:
     """A directory or URL made like those of queries, so that it has the same permissions."""
-    home: SharedHome | RemoteHome
     if is_url(url):
-        home = RemoteHome(url, new_query_id())
-        place = home.url
+        with closing(RemoteHome(url, new_query_id())) as remote:
+            yield remote.url
     else:
-        home = SharedHome("reach", Path(plain_path(url)))
-        place = str(home.path)
-    try:
-        yield place
-    finally:
-        home.close()
+        with closing(SharedHome("reach", Path(plain_path(url)))) as shared:
+            yield str(shared.path)
 
 
 def _send(spark: SparkContext, visit: Callable[[Iterable[int]], Iterator[Visit]]) -> Sequence[Visit]:

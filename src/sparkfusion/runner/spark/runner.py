@@ -23,7 +23,6 @@ from sparkfusion.runner.spark.master import is_local
 from sparkfusion.runner.spark.reach import check_reach
 from sparkfusion.runner.spark.spark_frames import DataFrames
 from sparkfusion.runner.spark.spark_job import SparkJob
-from sparkfusion.runner.spark.spark_tables import SparkTables
 from sparkfusion.runner.spark.tagged_jobs import TaggedJobs
 from sparkfusion.urls import is_url
 
@@ -38,8 +37,7 @@ class SparkRunner:
         self._context: SparkContext = self._session.sparkContext
         self._owned = owned
         self._jobs: weakref.WeakSet[SparkJob] = weakref.WeakSet()
-        self._tables = SparkTables(self._session)
-        self.spark = DataFrames(self._session, self._tables)
+        self.spark = DataFrames(self._session)
         self._feeding = LazyFeedServer(self._context)
         self._head_start = HeadStart(self._context)
 
@@ -48,7 +46,7 @@ class SparkRunner:
         return self._context.defaultParallelism
 
     def start(self, job: QueryJob) -> RunningJob:
-        running = SparkJob(job, self._context, self._tables, self._feeding)
+        running = SparkJob(job, self._context, self.spark, self._feeding)
         self._jobs.add(running)
         return begin_or_cancel(running)
 

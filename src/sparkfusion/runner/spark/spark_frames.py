@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from sparkfusion.ids import TableId
-from sparkfusion.runner.base import AdoptedTable, QueryJob
+from sparkfusion.runner.base import QueryJob
 from sparkfusion.runner.spark.casts import for_spark
 from sparkfusion.runner.spark.environment import check_executors
 from sparkfusion.runner.spark.lineage import lineage
@@ -14,23 +13,13 @@ from sparkfusion.runner.spark.spark_tables import SparkTables
 from sparkfusion.runner.spark.spark_types import spark_arrow_schema, spark_schema
 
 
-class DataFrames:
+class DataFrames(SparkTables):
     """DataFrames of a user's Spark session."""
-
-    def __init__(self, session: SparkSession, tables: SparkTables) -> None:
-        self._session = session
-        self._tables = tables
-
-    def adopt(self, source: object) -> AdoptedTable:
-        return self._tables.adopt(source)
-
-    def release(self, table: TableId) -> None:
-        self._tables.release(table)
 
     def to_spark(self, job: QueryJob, schema: pa.Schema) -> DataFrame:
         """A DataFrame that Spark computes when it is asked for its rows."""
         check_executors(self._session.sparkContext)
-        return lineage(job, self._session, self._tables, schema)
+        return lineage(job, self._session, self, schema)
 
     def from_rows(self, rows: pa.Table) -> DataFrame:
         """A DataFrame of rows that are here."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from sparkfusion.exchange.owned import OwnedDirectory, remove_orphans
@@ -36,19 +35,13 @@ def workplace(wiring: StageWiring) -> Iterator[Workplace]:
     ends.
     """
     if wiring.home:
-        home = Path(tempfile.mkdtemp(prefix="task-", dir=wiring.home))
-        try:
-            yield Workplace(home, _frames(wiring, home))
-        finally:
-            shutil.rmtree(home, ignore_errors=True)
+        with tempfile.TemporaryDirectory(prefix="task-", dir=wiring.home, ignore_cleanup_errors=True) as home:
+            yield Workplace(Path(home), _frames(wiring, Path(home)))
         return
     base = Path(os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")[0])
     remove_orphans(base)
-    owned = OwnedDirectory("task", base)
-    try:
+    with closing(OwnedDirectory("task", base)) as owned:
         yield Workplace(owned.path, _frames(wiring, owned.path))
-    finally:
-        owned.close()
 
 
 def _frames(wiring: StageWiring, home: Path) -> Path:
