@@ -26,10 +26,14 @@ from sparkfusion.session.file_tables import FORMATS, arrange, read_files, regist
 from sparkfusion.session.forked import check_not_forked
 from sparkfusion.session.lazy_query import LazyQuery
 from sparkfusion.session.lossy import UNNAMED, lost_options
-from sparkfusion.session.signatures import describe_method
 from sparkfusion.session.skipping import check_on_error, skip_lines, skipping_table
 from sparkfusion.session.table_names import call_with_tables, name_hint
 
+_SKIPPING = ("csv", "json")
+_HIVE = inspect.Parameter("hive", inspect.Parameter.KEYWORD_ONLY, default=True, annotation="bool")
+_ON_ERROR = inspect.Parameter("on_error", inspect.Parameter.KEYWORD_ONLY, default="fail", annotation="str")
+_HIVE_TEXT = "hive: whether directories named `column=value` give columns."
+_ON_ERROR_TEXT = 'on_error: "fail", or "skip" to leave out lines that cannot be read; the query tells how many.'
 _OF_ROWS = frozenset({"register_record_batches", "register_batch"})
 
 
@@ -71,7 +75,7 @@ def _register(name: str) -> Callable[..., None]:
         if name in _OF_ROWS:
             tables.in_memory.adopt([table])
 
-    describe_method(method, original, FORMATS.get(name))
+    _describe_method(method, original, FORMATS.get(name))
     return method
 
 
@@ -106,7 +110,7 @@ def _read(name: str) -> Callable[..., DataFrame]:
         tables.lossy.add(UNNAMED, lost_options(arguments))
         return self._dataframe(made)
 
-    describe_method(method, original, FORMATS.get(name))
+    _describe_method(method, original, FORMATS.get(name))
     return method
 
 
@@ -268,3 +272,15 @@ def _missing_path(source: object) -> str | None:
 
 def _is_missing(path: str) -> bool:
     return "://" not in path and not any(mark in path for mark in "*?[") and not Path(path).exists()
+
+
+def _describe_method(method: Callable[..., Any], original: Callable[..., Any], format: str | None) -> None:
+    """Give a method of a session its signature: the original's arguments, and ours for files of this format."""
+    if format is None:
+        return
+    added = {_HIVE: _HIVE_TEXT} | ({_ON_ERROR: _ON_ERROR_TEXT} if format in _SKIPPING else {})
+    signature = inspect.signature(original)
+    known = list(signature.parameters.values())
+    method.__dict__["__signature__"] = signature.replace(parameters=[*known, *added])
+    own = "\n".join(f"    {text}" for text in added.values())
+    method.__doc__ = f"{inspect.cleandoc(original.__doc__ or '')}\n\nArguments of sparkfusion's own:\n{own}\n"

@@ -38,6 +38,14 @@ __all__ = [  # what a transport of somebody else needs
 ]
 
 
+OnLost = Callable[[SparkfusionError], None]
+OnLate = Callable[[bool], None]
+
+
+def ignore_late(late: bool) -> None:
+    del late
+
+
 class Lease(Protocol):
     """A query that a worker holds, as long as the coordinator sends heartbeats. Any thread may call any method."""
 
@@ -71,12 +79,7 @@ class WorkerChannel(FrameReader, Protocol):
         ...
 
     def hold(
-        self,
-        query: QueryId,
-        secret: str,
-        patience: float,
-        on_lost: Callable[[SparkfusionError], None],
-        on_late: Callable[[bool], None] = lambda late: None,
+        self, query: QueryId, secret: str, patience: float, on_lost: OnLost, on_late: OnLate = ignore_late
     ) -> Lease:
         """Let the worker hold a query. Needed before `run` and `read`.
 

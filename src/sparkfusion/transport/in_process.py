@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from sparkfusion.errors import ExternalError, SparkfusionError, UserError
+from sparkfusion.errors import ExternalError, UserError
 from sparkfusion.ids import QueryId, TaskKey
-from sparkfusion.transport.base import Access, Lease
+from sparkfusion.transport.base import Access, Lease, OnLate, OnLost, ignore_late
 from sparkfusion.transport.codec import order_of, pack_order
 from sparkfusion.transport.message import unpack
 from sparkfusion.worker.cancel import CancelToken
@@ -65,12 +65,7 @@ class InProcessChannel:
         return self._service.reaches(directory, name, content)
 
     def hold(
-        self,
-        query: QueryId,
-        secret: str,
-        patience: float,
-        on_lost: Callable[[SparkfusionError], None],
-        on_late: Callable[[bool], None] = lambda late: None,
+        self, query: QueryId, secret: str, patience: float, on_lost: OnLost, on_late: OnLate = ignore_late
     ) -> Lease:
         del patience, on_late
         self._check_open()

@@ -14,10 +14,9 @@ from pyarrow import fs
 from sparkfusion.errors import SparkfusionError, UserError, first_words
 from sparkfusion.feed.provider import FeedContext, Reader, WorkUnitFeedProvider
 from sparkfusion.feed.ready.file_access import open_path
-from sparkfusion.feed.ready.file_order import Order
 from sparkfusion.feed.ready.files import Files, Paths
 from sparkfusion.feed.ready.hive import Column
-from sparkfusion.feed.ready.walk import DirectoryOrder
+from sparkfusion.feed.ready.walk import DirectoryOrder, Order
 from sparkfusion.feed.units import FileUnit
 
 TARGET_BYTES = 64 * 1024 * 1024

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from sparkfusion.errors import UserError, classify
 from sparkfusion.feed.ready.file_access import Entry, FileAccess
@@ -29,6 +29,16 @@ class ListedFile:
     modified: float = 0.0
     partition_values: Values = field(default_factory=dict)
     asked: bool = True
+
+
+Order = Literal["name", "newest", "oldest", "largest"] | Callable[[ListedFile], Any]
+
+_ORDERS: dict[str, Callable[[ListedFile], Any]] = {
+    "name": lambda file: file.path,
+    "newest": lambda file: (-file.modified, file.path),
+    "oldest": lambda file: (file.modified, file.path),
+    "largest": lambda file: (-file.size, file.path),
+}
 
 
 @dataclass(frozen=True)
@@ -120,3 +130,10 @@ def _rank(directory: str) -> tuple[str, int, str]:
 
 def _missing(path: str) -> UserError:
     return UserError(f"there is no file or directory {path!r}")
+
+
+def sort_key(order: Order | None) -> Callable[[ListedFile], Any] | None:
+    """The key to sort files by; None to take them as they come."""
+    if isinstance(order, str) and order not in _ORDERS:
+        raise UserError(f"unknown order {order!r}", hint=f"one of {', '.join(_ORDERS)}, or a function")
+    return _ORDERS[order] if isinstance(order, str) else order

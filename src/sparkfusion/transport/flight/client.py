@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,20 +12,12 @@ from pyarrow import flight
 
 from sparkfusion.errors import LostInputError, QueryCancelledError, SparkfusionError, UserError
 from sparkfusion.ids import QueryId, TaskKey
-from sparkfusion.transport.base import Access, Lease
+from sparkfusion.transport.base import Access, Lease, OnLate, OnLost, ignore_late
 from sparkfusion.transport.caller_side import CallerSide
 from sparkfusion.transport.codec import error_of, info_of, pack_key, pack_order, status_of
-from sparkfusion.transport.flight.end_call import end_call
 from sparkfusion.transport.flight.flight_errors import RefusedError, flight_error
 from sparkfusion.transport.flight.lease import FlightLease
-from sparkfusion.transport.flight.protocol import (
-    FRAMES,
-    SECRET_HEADER,
-    TASK,
-    TOKEN_HEADER,
-    bearer,
-    piece_of,
-)
+from sparkfusion.transport.flight.protocol import FRAMES, SECRET_HEADER, TASK, TOKEN_HEADER, bearer, end_call, piece_of
 from sparkfusion.transport.flight.stall import Stall
 from sparkfusion.transport.message import Fields, pack, unpack
 from sparkfusion.worker.cancel import CancelToken
@@ -89,12 +81,7 @@ class FlightChannel:
     # ---- queries and tasks
 
     def hold(
-        self,
-        query: QueryId,
-        secret: str,
-        patience: float,
-        on_lost: Callable[[SparkfusionError], None],
-        on_late: Callable[[bool], None] = lambda late: None,
+        self, query: QueryId, secret: str, patience: float, on_lost: OnLost, on_late: OnLate = ignore_late
     ) -> Lease:
         return FlightLease(self._client, self._options(), self.address, query, secret, patience, on_lost, on_late)
 

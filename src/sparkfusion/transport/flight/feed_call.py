@@ -15,8 +15,7 @@ from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionEr
 from sparkfusion.ids import FeedId
 from sparkfusion.transport.codec import error_of
 from sparkfusion.transport.feed_address import FeedAddress
-from sparkfusion.transport.flight.end_call import end_call
-from sparkfusion.transport.flight.protocol import FEED, SECRET_HEADER, SMALL_MESSAGE
+from sparkfusion.transport.flight.protocol import FEED, SECRET_HEADER, SMALL_MESSAGE, end_call
 from sparkfusion.transport.message import pack, unpack
 from sparkfusion.transport.task_side import TaskSide
 

@@ -12,10 +12,10 @@ from pyarrow import flight
 
 from sparkfusion.errors import ExternalError, SparkfusionError
 from sparkfusion.ids import QueryId
+from sparkfusion.transport.base import OnLate, OnLost
 from sparkfusion.transport.codec import error_of
-from sparkfusion.transport.flight.end_call import end_call
 from sparkfusion.transport.flight.flight_errors import flight_error
-from sparkfusion.transport.flight.protocol import LEASE, RENEW_SECONDS, SMALL_MESSAGE
+from sparkfusion.transport.flight.protocol import LEASE, RENEW_SECONDS, SMALL_MESSAGE, end_call
 from sparkfusion.transport.message import pack, unpack
 
 _CLOSE_SECONDS = 8.0
@@ -38,8 +38,8 @@ class FlightLease:
         query: QueryId,
         secret: str,
         patience: float,
-        on_lost: Callable[[SparkfusionError], None],
-        on_late: Callable[[bool], None],
+        on_lost: OnLost,
+        on_late: OnLate,
     ) -> None:
         self._address = address
         self._patience = patience

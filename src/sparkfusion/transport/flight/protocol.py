@@ -1,6 +1,8 @@
-"""What both sides of a Flight connection share: names of calls, headers, and pieces of files."""
+"""What both sides of a Flight connection share: names of calls, headers, pieces of files, and how a call ends."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pyarrow as pa
 
@@ -32,3 +34,16 @@ def piece_batch(index: int, data: pa.Buffer) -> pa.RecordBatch:
 def piece_of(batch: pa.RecordBatch) -> tuple[int, pa.Buffer]:
     index = batch.column(0)[0].as_py()
     return index, batch.column(1)[0].as_buffer()
+
+
+def end_call(writer: Any, reader: Any, *, clean: bool) -> None:
+    """End an exchange call from the client's side. If not `clean`, the call is cancelled. Never raises.
+
+    If a writer is dropped without this, Arrow closes it and prints errors.
+    """
+    if not clean:
+        reader.cancel()
+    try:
+        writer.close()
+    except (pa.ArrowException, OSError):  # cancelled, or the other side has gone
+        return
