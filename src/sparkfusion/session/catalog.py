@@ -124,6 +124,18 @@ def _pass_on(name: str) -> Callable[..., Any]:
     return method
 
 
+def _describe_method(method: Callable[..., Any], original: Callable[..., Any], format: str | None) -> None:
+    """Give a method of a session its signature: the original's arguments, and ours for files of this format."""
+    if format is None:
+        return
+    added = {_HIVE: _HIVE_TEXT} | ({_ON_ERROR: _ON_ERROR_TEXT} if format in _SKIPPING else {})
+    signature = inspect.signature(original)
+    known = list(signature.parameters.values())
+    method.__dict__["__signature__"] = signature.replace(parameters=[*known, *added])
+    own = "\n".join(f"    {text}" for text in added.values())
+    method.__doc__ = f"{inspect.cleandoc(original.__doc__ or '')}\n\nArguments of sparkfusion's own:\n{own}\n"
+
+
 class TableMethods:
     """Methods of Session that DataFusion's SessionContext has too, with the same names and arguments."""
 
@@ -272,15 +284,3 @@ def _missing_path(source: object) -> str | None:
 
 def _is_missing(path: str) -> bool:
     return "://" not in path and not any(mark in path for mark in "*?[") and not Path(path).exists()
-
-
-def _describe_method(method: Callable[..., Any], original: Callable[..., Any], format: str | None) -> None:
-    """Give a method of a session its signature: the original's arguments, and ours for files of this format."""
-    if format is None:
-        return
-    added = {_HIVE: _HIVE_TEXT} | ({_ON_ERROR: _ON_ERROR_TEXT} if format in _SKIPPING else {})
-    signature = inspect.signature(original)
-    known = list(signature.parameters.values())
-    method.__dict__["__signature__"] = signature.replace(parameters=[*known, *added])
-    own = "\n".join(f"    {text}" for text in added.values())
-    method.__doc__ = f"{inspect.cleandoc(original.__doc__ or '')}\n\nArguments of sparkfusion's own:\n{own}\n"
