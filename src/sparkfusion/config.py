@@ -297,8 +297,7 @@ def available_cores() -> int:
 
 
 def fair_share(slots: int) -> int:
-    """Bytes for one of so many tasks that run at once; the rest is for frames, and for memory that DataFusion does not
-    count."""
+    """Bytes for one of so many tasks at once; the rest is for frames, and for memory that DataFusion does not count."""
     return max(64 * MIB, machine_memory() * 6 // 10 // slots)
 
 

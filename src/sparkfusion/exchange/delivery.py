@@ -24,8 +24,7 @@ Deliver = Callable[[int, Iterator[pa.RecordBatch]], None]
 
 
 class FrameBuffer:
-    """Frames of one grant, in memory while they are small, otherwise in a file of that directory. Used by one
-    thread."""
+    """Frames of one grant: in memory while they are small, otherwise in a file of that directory. For one thread."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
@@ -77,8 +76,7 @@ class Delivery:
             return self._next[task]
 
     def deliver(self, task: int, offset: int, frames: Iterable[pa.RecordBatch]) -> None:
-        """Give the rows of one grant to the consumer, waiting while it is slow. Does nothing if the consumer has them
-        already."""
+        """Give the rows of one grant to the consumer, waiting while it is slow, unless it has them already."""
         with self._guard:
             lock = self._locks[task]
         with lock:

@@ -88,8 +88,7 @@ class FileSink:
 
 
 class _PartitionWriter:
-    """The files of one output partition. A new file is started when the memory budget is used up, or for a new
-    dictionary."""
+    """The files of one output partition: a new one when the memory budget is used up, or for a new dictionary."""
 
     def __init__(self, key: TaskKey, partition: int, store: FrameStore, options: pa.ipc.IpcWriteOptions) -> None:
         self._key = key

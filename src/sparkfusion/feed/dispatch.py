@@ -101,8 +101,7 @@ class Dispatcher:
     # ---- the coordinator's side
 
     def start(self) -> None:
-        """Look for units, up to the bound, before a task asks. The provider of a partition starts when a task takes the
-        partition."""
+        """Look for units, up to the bound, before a task asks. A partition is looked into when a task takes it."""
         if self._shared:
             with self._changed:
                 self._begin(self._lanes[0])
@@ -221,8 +220,7 @@ class Dispatcher:
         return grant
 
     def _lane_for(self, task: int) -> Lane | None:
-        """The lane that the task reads now: the shared lane, otherwise its partition, otherwise the next partition that
-        no task has."""
+        """The lane that the task reads now: the shared one, or its partition, or the next one that no task has."""
         if self._shared:
             return None if self._lanes[0].exhausted else self._lanes[0]
         lane = self._lane_of.get(task)

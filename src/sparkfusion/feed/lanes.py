@@ -1,5 +1,4 @@
-"""Lanes: units that were found and not yet given to tasks. A shared feed has one lane, a partitioned feed one for each
-partition."""
+"""Lanes: units that were found and not yet given to tasks. A shared feed has one, a partitioned feed several."""
 
 from __future__ import annotations
 

@@ -101,8 +101,7 @@ class SparkFrames(Protocol):
 
 
 class Runner(Protocol):
-    """Runs the tasks of queries. Planning does not know which runner is used, and a runner does not know what a plan
-    means."""
+    """Runs the tasks of queries. Planning does not know which runner is used, nor a runner what a plan means."""
 
     @property
     def name(self) -> str: ...
@@ -124,8 +123,7 @@ class Runner(Protocol):
         ...
 
     def shares_files(self, settings: Settings) -> bool:
-        """Whether tasks can read files that this process writes to its temporary directory, or to the directory it was
-        given."""
+        """Whether tasks can read files that this process writes to its temporary directory, or to `store_dir`."""
         ...
 
     def describe(self, settings: Settings) -> str:

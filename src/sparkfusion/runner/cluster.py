@@ -27,8 +27,7 @@ _log = logging.getLogger("sparkfusion")
 
 
 class ClusterRunner:
-    """Runs queries on workers. The list of workers is asked for again for each query; connections are kept between
-    queries."""
+    """Runs queries on workers. The list of workers is asked for again for each query; connections are kept."""
 
     name = "cluster"
     spark = None
@@ -59,8 +58,7 @@ class ClusterRunner:
         return begin_or_cancel(running)
 
     def reaches(self, directory: Path) -> bool:
-        """Checked once for each directory: every worker must see a file that is written there, and must be able to
-        write beside it."""
+        """Checked once for each directory: every worker must see a file there, and be able to write beside it."""
         if directory not in self._reached:
             existing = next(path for path in (directory, *directory.parents) if path.is_dir())
             if len(self._reached) >= _MOST_DIRECTORIES:

@@ -100,8 +100,7 @@ class Members:
         return news
 
     def notice(self, member: Member, *, late: bool) -> list[TaskKey]:
-        """Note that a worker's heartbeat is late, or has come again. Returns its tasks, if another worker could run
-        them now."""
+        """Note that a worker's heartbeat is late, or is back. Returns its tasks, if another worker could run them."""
         with self._changed:
             member.late = late
             self._changed.notify_all()

@@ -1,5 +1,4 @@
-"""One query on workers. Tasks run where a slot is free; frames stay where they were made until another task fetches
-them."""
+"""One query on workers. Tasks run where a slot is free; frames stay where they were made until they are fetched."""
 
 from __future__ import annotations
 
@@ -255,8 +254,7 @@ class WorkerJob(CoordinatedJob):
             _log.warning("query %s continues without worker %s: %s", self._job.query, member.address, error.message)
 
     def _on_late(self, member: Member, late: bool) -> None:
-        """A worker's heartbeat is late: its tasks are started on other workers, except those whose rows the consumer
-        has already."""
+        """A worker's heartbeat is late: its tasks are started elsewhere, except those whose rows the consumer has."""
         for key in self._members.notice(member, late=late):
             with self._members_lock:
                 passed = self._passed.get((key.stage, key.task))

@@ -63,8 +63,7 @@ class AdoptedTables:
         self._releases.pop(table)(table)
 
     def mark(self, root: PlanNode) -> bool:
-        """Replace scans of these tables by placeholders that can be encoded, in place. Returns whether the plan has
-        any."""
+        """Replace scans of these tables by placeholders that can be encoded, in place. Returns whether it found any."""
         home = self._placeholders.home
         return home is not None and mark_tables(root, str(home), self._hints)
 

@@ -56,8 +56,7 @@ class DirectoryTable:
 
 
 class DirectoryTables:
-    """The tables of a session's own schema that are directories, for as long as the names mean the tables that it
-    made."""
+    """The tables of a session's own schema that are directories, while the names mean the tables that it made."""
 
     def __init__(self, schema: SessionSchema, settings: SessionSettings) -> None:
         self._schema = schema
@@ -128,8 +127,7 @@ def table_of(statement: ExternalStatement) -> DirectoryTable:
 
 
 def directory_table_of(method: str, format: str, arguments: Mapping[str, Any]) -> DirectoryTable | None:
-    """How to write files of a table that `register_csv` and similar methods made of these arguments; None if it is not
-    known."""
+    """How to write files of a table that `register_csv` or the like made of these arguments; None if not known."""
     path = arguments.get("path")
     if not isinstance(path, str | PathLike):
         return None

@@ -1,5 +1,4 @@
-"""CREATE EXTERNAL TABLE over directories as other programs write them: with `_SUCCESS`, `.crc` files, NULL
-partitions."""
+"""CREATE EXTERNAL TABLE over directories that other programs wrote: with `_SUCCESS`, `.crc` files, NULL partitions."""
 
 from __future__ import annotations
 

@@ -40,8 +40,7 @@ class FeedOptions(FeedArguments):
 
 
 def resolve(name: str, provider: WorkUnitFeedProvider, said: FeedArguments) -> FeedOptions:
-    """The options of the feed: the arguments, otherwise the attributes of the provider. A `UserError` names the
-    table."""
+    """The options of the feed: the arguments, otherwise attributes of the provider. A `UserError` names the table."""
     if not callable(getattr(provider, "feed", None)):
         raise UserError(f"cannot register feed {name!r}: a {type(provider).__qualname__} has no feed() method")
 

@@ -75,8 +75,7 @@ def _filter(condition: Expr) -> ScanFilter:
 
 
 class _Keeps:
-    """Lets DataFusion evaluate a query's conditions on values of some columns. If that is not possible, the values are
-    kept."""
+    """Lets DataFusion evaluate a query's conditions on values of some columns. If it cannot, the values are kept."""
 
     def __init__(self, table: str, conditions: Sequence[Expr], schema: pa.Schema) -> None:
         self._table = '"' + table.replace('"', '""') + '"'

@@ -1,5 +1,4 @@
-"""Feeds of a session: how they are registered, so that DataFusion can plan over them, and how plans are searched for
-them."""
+"""Feeds of a session: how they are registered, so that DataFusion can plan over them, and found in plans."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Arguments of `register_parquet`, `read_csv` and similar methods, read and changed in the same way for every
-format."""
+"""Arguments of `register_parquet`, `read_csv` and the like, read and changed in the same way for every format."""
 
 from __future__ import annotations
 

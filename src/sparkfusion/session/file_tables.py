@@ -62,8 +62,7 @@ class Arrangement:
         return arguments
 
     def with_schema(self, schema: pa.Schema) -> Arrangement:
-        """The same for files that also have their partition columns, in this schema. The values of the directories
-        count."""
+        """The same for files that have their partition columns too, in this schema. The directories' values count."""
         twice = ", ".join(repr(column.name) for column in self.columns if column.name in schema.names)
         if twice and FORMATS[self.method] == "csv":
             raise UserError(

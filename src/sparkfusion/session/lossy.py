@@ -27,8 +27,7 @@ _PART = re.compile(r'"([^"]+)"|([^.]+)')
 
 
 class LossyTables:
-    """Names of tables, and what is lost. Catalog, schema, quotes and case of a name do not count: one refusal too many
-    is better."""
+    """Names of tables, and what is lost. Only the last part of a name counts: one refusal too many is better."""
 
     def __init__(self) -> None:
         self._lost: dict[str, str] = {}

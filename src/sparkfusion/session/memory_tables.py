@@ -145,8 +145,7 @@ class MemoryTables:
 
     @contextmanager
     def in_files(self, references: set[Reference], directory: str) -> Iterator[list[TableFiles]]:
-        """Let these tables be scans of their files in plans that this thread makes. The files must live as long as the
-        plan."""
+        """Let these tables be scans of their files in plans that this thread makes. The files must outlive the plan."""
         with self._lock:
             files = [self._write(reference, directory) for reference in references]
             self._planning.files = references

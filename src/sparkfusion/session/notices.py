@@ -32,8 +32,7 @@ class Notices:
         self._counts: Counter[str] = Counter()
 
     def note(self, query: QueryId, distribution: Distribution) -> None:
-        """Log and emit that a query starts on a single node. Nothing is logged if the user asked for that, or if the
-        query is small."""
+        """Log and emit that a query starts on a single node, unless the user asked for that or the query is small."""
         if distribution.distributed or distribution.why is not Why.REFUSED:
             return
         reason = str(distribution.reason)

@@ -1,5 +1,4 @@
-"""Object stores of a session: registered in contexts of this process, and sent as a recipe to tasks in other
-processes."""
+"""Object stores of a session: registered in contexts of this process, and as a recipe for tasks in other processes."""
 
 from __future__ import annotations
 
@@ -88,8 +87,7 @@ class ObjectStores:
 
 
 def _serves(key: tuple[str, str | None], url: str) -> bool:
-    """Whether a store may be the one of a URL. A store that was registered without a host tells its bucket only to
-    DataFusion."""
+    """Whether a store may be the one of a URL. Without a host, only DataFusion knows the store's bucket."""
     scheme, host = key
     return url.rstrip("/") == f"{scheme}{host}" if host is not None else url.startswith(scheme)
 
@@ -114,8 +112,7 @@ def _pickle(scheme: str, function: Any) -> bytes:
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """Pickles DataFusion's store classes by their real module: they name one that does not exist, and would arrive as
-    empty shells."""
+    """Pickles DataFusion's store classes by their real module: the one that they name does not exist."""
 
     def reducer_override(self, obj: Any) -> Any:
         name = obj.__name__ if isinstance(obj, type) else ""

@@ -48,8 +48,7 @@ class Placeholders:
 
     @property
     def home(self) -> Path | None:
-        """The directory of all placeholder files, once there is one. The files of a table are in a directory named by
-        its number."""
+        """The directory of all placeholder files, once there is one. Each table has one, named by its number."""
         return self._home.path if self._home is not None else None
 
     def register(

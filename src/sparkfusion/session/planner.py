@@ -271,8 +271,7 @@ class Planner:
     def _why(
         self, refusal: NotDistributableError, dataframe: datafusion.DataFrame, physical: _Physical | None = None
     ) -> Why:
-        """The kind of a refusal. A query that reads little counts as small, even if it could not be distributed
-        anyway."""
+        """The kind of a refusal. A query that reads little counts as small, whatever else stands against it."""
         settings = self._settings.ours
         if refusal.why is Why.SMALL:
             return Why.SMALL

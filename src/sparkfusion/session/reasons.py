@@ -12,8 +12,7 @@ _NO_JOIN = "DataFusion cannot plan a scalar subquery in ORDER BY, GROUP BY, ON, 
 
 
 def single_node_plans(dataframe: datafusion.DataFrame) -> bool:
-    """Whether DataFusion can plan a query with the session's own options, instead of those that are safe for isolated
-    tasks."""
+    """Whether DataFusion can plan a query with the session's own options, and not those for isolated tasks."""
     try:
         dataframe.execution_plan()
     except Exception:

@@ -51,8 +51,7 @@ class TableSpool:
         self._last: tuple[SpooledFile, ...] = ()
 
     def spool(self, root: PlanNode, threshold: int, directory: str) -> tuple[SpooledFile, ...]:
-        """Replace every in-memory scan of more than `threshold` bytes by a scan of files, in place. Returns the
-        files."""
+        """Replace in-memory scans of more than `threshold` bytes by scans of files, in place. Returns the files."""
         files: list[SpooledFile] = []
         rewrite(root, lambda node: self._replacement(node, threshold, directory, files))
         self._last = tuple(files) or self._last

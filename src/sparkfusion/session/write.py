@@ -88,8 +88,7 @@ class CopyTarget:
 
     @property
     def is_directory(self) -> bool:
-        """Whether the path is a directory: DataFusion takes a path with an extension for a file, any other for a
-        directory."""
+        """Whether the path is a directory: DataFusion takes only a path with an extension for a file."""
         return self.path.endswith("/") or not Path(self.path).suffix
 
     @property

@@ -1,5 +1,4 @@
-"""Modes of writing: what happens to existing data. New rows are written beside the target, and moved there when
-complete."""
+"""Modes of writing: what happens to existing data. New rows are written beside it, and moved there when complete."""
 
 from __future__ import annotations
 
@@ -255,8 +254,7 @@ class PlacedJob:
 
 
 def move(source: Path, target: Path) -> None:
-    """Rename a file or directory. If the target is another file system, copy it first, so that half a file is never
-    visible."""
+    """Rename a file or directory; copy it first to another file system, so that half a file is never visible."""
     try:
         source.rename(target)
     except OSError as error:

@@ -50,8 +50,7 @@ class Lease(Protocol):
     """A query that a worker holds, as long as the coordinator sends heartbeats. Any thread may call any method."""
 
     def close(self) -> None:
-        """Release the query: its tasks end, its files are removed, then this returns. Idempotent, never raises, does
-        not wait long."""
+        """Release the query: its tasks end, its files are removed. Idempotent, never raises, does not wait long."""
         ...
 
     def others(self) -> int:

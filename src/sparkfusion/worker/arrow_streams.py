@@ -39,8 +39,7 @@ def arrow_chunks(units: Iterable[WorkUnit], feed: FeedInput, directory: Path, ca
 
 
 def _rewrite(unit: FileUnit, feed: FeedInput, directory: Path, cancel: CancelToken) -> Iterator[Chunk]:
-    """A stream can only be read from its beginning, so the first part of a split file gets all rows and the others
-    none."""
+    """A stream is read from its beginning, so the first part of a split file gets all rows and the others none."""
     if unit.range is not None and unit.range[0] > 0:
         return
     values = partition_values(unit, feed)

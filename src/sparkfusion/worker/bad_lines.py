@@ -39,8 +39,7 @@ def is_located(error: SparkfusionError) -> bool:
 
 
 def find_bad_line(error: SparkfusionError, plan: bytes, run: RunPlan) -> SparkfusionError | None:
-    """The same error with the file and its true line. None if the error is about something else, or if no single file
-    fails."""
+    """The same error with the file and its true line; None if it is about something else, or no single file fails."""
     if not is_about_lines(error):
         return None
     for node in walk(decode(plan)):
@@ -178,8 +177,7 @@ def _line_at(path: Path, start: int) -> tuple[int, str]:
 
 
 def _drift(scan: _FileScan) -> str | None:
-    """A hint for a CSV file whose header has other columns than the table, or has them in another order; None
-    otherwise."""
+    """A hint for a CSV file whose header has other columns than the table, or another order; None otherwise."""
     delimiter = _DELIMITER.search(scan.options)
     if not scan.is_local or not scan.can_be_split or delimiter is None or _HAS_HEADER not in scan.options:
         return None

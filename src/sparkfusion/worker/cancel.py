@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 
 class CancelToken:
-    """Cancelled once, by any thread. The thread that runs the task registers a function to call then, before or
-    after."""
+    """Cancelled once, by any thread. The thread that runs the task registers, at any time, what to call then."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

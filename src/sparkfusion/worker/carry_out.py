@@ -1,5 +1,4 @@
-"""Carry out a task order. The same code runs on a thread of this process, in a child process of a worker, and on
-Spark."""
+"""Carry out a task order: the same code on a thread of this process, in a worker's child process, and on Spark."""
 
 from __future__ import annotations
 

@@ -48,8 +48,7 @@ class CopyOrder:
 
 
 def copy_frames(context: SessionContext, frames: Path, path: str, rest: str, shown: str) -> pa.RecordBatch:
-    """COPY the frame files of a directory, in their order, and return DataFusion's count. Errors name the path
-    `shown`."""
+    """COPY the frame files of a directory, in order, and return DataFusion's count. Errors name the path `shown`."""
     try:
         context.register_arrow(_ROWS, str(frames))
         (counted,) = context.sql(f"COPY {_ROWS} TO {quote_text(path)} {rest}").collect()

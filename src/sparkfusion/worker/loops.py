@@ -19,8 +19,7 @@ _FRAME_SECONDS = 1.0
 
 
 class _Frame(asyncio.Future[Any]):
-    """A frame that DataFusion has not delivered yet. Before it delivers, its thread asks whether the frame is still
-    wanted."""
+    """A frame that DataFusion still has to deliver. First its thread asks whether the frame is still wanted."""
 
     def __init__(self, loop: _Loop) -> None:
         super().__init__(loop=loop)

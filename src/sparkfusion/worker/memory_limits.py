@@ -1,5 +1,4 @@
-"""How much memory work in this process may use, and where it spills. The same for tasks, heads and single-node
-queries."""
+"""How much memory work in this process may use, and where it spills: tasks, heads and single-node queries alike."""
 
 from __future__ import annotations
 

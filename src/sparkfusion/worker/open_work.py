@@ -1,5 +1,4 @@
-"""Queries that have not ended. They are stopped when the process ends, so that none of their threads is in native code
-then."""
+"""Queries under way. They are stopped when the process ends, so that none of their threads is in native code then."""
 
 from __future__ import annotations
 
@@ -12,8 +11,7 @@ class Work(Protocol):
     """A running query."""
 
     def stop(self) -> None:
-        """Ask the query to end soon, without waiting for it. Any thread may call this, also after the query has
-        ended."""
+        """Ask the query to end soon, without waiting. Any thread may call this, also after its end."""
 
     def is_running(self) -> bool:
         """Whether threads of the query still run."""

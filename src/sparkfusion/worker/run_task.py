@@ -170,8 +170,7 @@ class _Run:
         self.operators = sum_operators(each for each in (self.operators, operator_metrics(plan)) if each)
 
     def _locate_line(self, error: SparkfusionError, encoded: bytes) -> SparkfusionError:
-        """The error with the line that it is about. The unchanged error if it is not about a line, or if the search
-        fails."""
+        """The error with the line that it is about; unchanged if it is about no line, or if the search fails."""
 
         def run(alone: bytes) -> None:
             loops.run(_run_plan(self._context, alone, 1, _Nowhere(), self._cancel))
@@ -195,8 +194,7 @@ class _Nowhere:
 
 
 def _forget_frames(error: BaseException | None) -> None:
-    """Clear the stack frames that an error's tracebacks hold: they keep the task's context alive, and with it its spill
-    directory."""
+    """Clear the stack frames of an error's tracebacks: they keep the task's context alive, and its spill directory."""
     while error is not None:
         traceback.clear_frames(error.__traceback__)
         error = error.__cause__ or error.__context__

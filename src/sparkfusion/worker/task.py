@@ -17,8 +17,7 @@ Destination = Literal["store", "consumer"]
 
 @dataclass(frozen=True)
 class TaskInput:
-    """One group of an exchange that a task reads: a partition of a shuffle, otherwise the output of one producer
-    task."""
+    """One group of an exchange that a task reads: a shuffle's partition, otherwise a producer task's output."""
 
     exchange: ExchangeId
     group: int

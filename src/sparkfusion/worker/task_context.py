@@ -41,8 +41,7 @@ class Surroundings:
 
 
 def session_config(options: Mapping[str, str]) -> SessionConfig:
-    """A configuration with these options. Options of DataFusion's runtime environment and options of ours are left
-    out."""
+    """A configuration with these options, without those of DataFusion's runtime environment and ours."""
     return _session_config(tuple(options.items()))
 
 
@@ -83,6 +82,5 @@ def _add_functions(context: SessionContext, options: Mapping[str, str]) -> None:
 
 
 def list_files_anew(context: SessionContext) -> None:
-    """Turn off the file listing cache of a context that runs several queries, so that each query sees the files that
-    exist then."""
+    """Turn off a context's cache of file listings, so that each of its queries sees the files that exist then."""
     context.sql("SET datafusion.runtime.list_files_cache_limit = '0'")

@@ -1,5 +1,4 @@
-"""Access to files: in this machine's directories, and in all that Arrow's file systems reach. It only lists and
-opens."""
+"""Access to files, of this machine and of all that Arrow's file systems reach. It only lists and opens."""
 
 from __future__ import annotations
 
@@ -24,8 +23,7 @@ _NOT_IN_URLS = re.compile(r"[?#]")
 
 @dataclass(frozen=True)
 class Entry:
-    """A file or directory in a listing. `path` is the path in work units; `modified` is in seconds, 0 if it is not
-    known."""
+    """A file or directory in a listing. `path` is as in work units; `modified` is in seconds, 0 if it is not known."""
 
     path: str
     name: str

@@ -69,8 +69,7 @@ def split_glob(path: str) -> tuple[str, tuple[str, ...]]:
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a name is of what writers put beside data: `_SUCCESS`, `_temporary`, `.crc` files. A partition `_x=1` is
-    not hidden."""
+    """Whether a name is of what writers put beside data: `_SUCCESS`, `.crc` files. A partition `_x=1` is not hidden."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 

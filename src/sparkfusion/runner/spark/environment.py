@@ -1,5 +1,4 @@
-"""Check that driver and executors have matching versions: once for each Spark context, before its first task of
-ours."""
+"""Check once for each Spark context, before our first task, that driver and executors have matching versions."""
 
 from __future__ import annotations
 
@@ -138,8 +137,7 @@ def _is_lack_of_us(it: Misfit) -> bool:
 
 
 def _refusal(spark: SparkContext, here: Answer, found: Mapping[str, list[Misfit]]) -> UserError:
-    """The error message. Hosts with the same problem are named together. A missing sparkfusion is no problem: it would
-    be shipped."""
+    """The error message; hosts with the same problem are named together. A missing sparkfusion would be shipped."""
     hosts: dict[str, list[str]] = {}
     for host, wrong in found.items():
         shown = ", ".join(str(each) for each in wrong if not _is_lack_of_us(each)) or "sparkfusion missing"

@@ -76,8 +76,7 @@ def _join(join: Callable[[Column, Column], Column], parts: Sequence[Column]) -> 
 
 
 def _compare_floats(column: Column, comparison: Operator, constant: Constant) -> Column:
-    """Compare floats so that no row is lost. Not to be used under NOT: the negation of a filter that keeps too many
-    rows keeps too few."""
+    """Compare floats so that no row is lost. Not for use under NOT, where keeping too many rows means losing some."""
     value = float(constant.value)
     if math.isnan(value):
         return F.lit(True)

@@ -56,8 +56,7 @@ class SparkStore(ABC):
 
     @abstractmethod
     def run(self, plan: RowPlan, function: TaskFunction, tasks: Sequence[TaskOrder]) -> list[SparkAnswer]:
-        """Run one Spark job and return when it is done. Manifests of outputs that the driver reads name files on this
-        machine."""
+        """Run one Spark job to its end. Manifests of outputs that the driver reads name files on this machine."""
 
     @property
     def frames_url(self) -> str:

@@ -83,8 +83,7 @@ class _Lineage:
 
 
 def _wiring(session: SparkSession, *, keyed: bool) -> StageWiring:
-    """The wiring of a stage without directories of the driver: the DataFrame may live longer than the session that made
-    it."""
+    """The wiring of a stage without directories of the driver: the DataFrame may outlive the session that made it."""
     attempts = attempts_of(session.sparkContext)
     return StageWiring(ToRows(keyed), attempts, home="", memory_home="", answers_errors=False)
 

@@ -50,8 +50,7 @@ def build_zip(directory: Path) -> Path:
 
 
 def _sources(folder: Traversable, path: str) -> Iterator[tuple[str, Traversable]]:
-    """The source files of the package. It may be a directory or a zip: a driver may itself run from a shipped
-    package."""
+    """The source files of the package, which may be a zip: a driver may itself run from a shipped package."""
     for entry in sorted(folder.iterdir(), key=lambda each: each.name):
         if entry.is_dir() and entry.name != "__pycache__" and not entry.name.startswith("."):
             yield from _sources(entry, f"{path}/{entry.name}")

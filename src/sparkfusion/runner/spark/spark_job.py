@@ -145,8 +145,7 @@ class SparkJob(CoordinatedJob):
         self._run_job(tasks)
 
     def _run_job(self, tasks: Sequence[TaskOrder]) -> None:
-        """Run tasks as one Spark job and report each to the coordinator. Runs on a thread of the pool and must not
-        raise."""
+        """Run tasks as one Spark job and report each to the coordinator. Runs on the pool and must not raise."""
         with self._told_lock:
             self._waiting.update({task.key: task for task in tasks})
         try:

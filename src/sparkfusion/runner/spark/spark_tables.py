@@ -79,8 +79,7 @@ class SparkTables:
         return bool(self._frames) and bool(tables_read(decode(plan)))
 
     def rows(self, stage_plan: bytes) -> dict[TableId, Any]:
-        """The rows of every table that a stage reads. Asked for once: a second time Spark may divide them
-        differently."""
+        """The rows of every table that a stage reads. Asked for once: Spark may divide them differently next time."""
         if not self._frames:
             return {}
         return {read.table: self._rows(read) for read in tables_read(decode(stage_plan))}

@@ -40,8 +40,7 @@ class ToUrl:
 
 @dataclass(frozen=True)
 class ToRows:
-    """Frames leave as rows, together with the answer. `keyed`, for a shuffle: each row comes after the number of its
-    partition."""
+    """Frames leave as rows, with the answer. `keyed`, for a shuffle: each row comes after its partition's number."""
 
     keyed: bool
 
@@ -92,8 +91,7 @@ class Source:
 
 @dataclass(frozen=True)
 class RowInput:
-    """Groups of an exchange that come as rows. `shuffled`: a group is a partition, otherwise the output of one
-    source."""
+    """Groups of an exchange that come as rows: partitions if it is `shuffled`, otherwise outputs of sources."""
 
     exchange: ExchangeId
     producer: StageId

@@ -29,8 +29,7 @@ class TaskNews:
 
 
 class _Listening(AccumulatorParam[Any]):
-    """On the executor it collects messages; on the driver it passes them on. Pickling turns it into the executor's
-    kind."""
+    """Collects messages on the executor; on the driver it passes them on. Pickling makes it the executor's kind."""
 
     def __init__(self, hear: Hear | None = None) -> None:
         self._hear = hear

@@ -25,8 +25,7 @@ def wire(
     groups: Iterable[tuple[ExchangeId, int]],
     outputs_of: Callable[[StageId], Mapping[int, Output]],
 ) -> tuple[tuple[RowInput, ...], list[Piece]]:
-    """The inputs that the task expects, and the partitions of shuffles to read them from. `outputs` are by task of the
-    producer."""
+    """The inputs that the task expects, and the partitions of shuffles to read them from, given outputs by task."""
     wanted: dict[ExchangeId, list[int]] = defaultdict(list)
     for exchange_id, group in groups:
         wanted[exchange_id].append(group)

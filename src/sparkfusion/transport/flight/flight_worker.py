@@ -63,8 +63,7 @@ class RunningWorker:
         self.address = f"{scheme}://{_bracket(listen.host)}:{self._server.port}"
 
     def close(self) -> bool:
-        """Release every query, then stop listening. Returns whether all calls have ended; does not wait for a caller
-        that hangs."""
+        """Release every query, then stop listening. Returns whether all calls ended; waits for no caller that hangs."""
         self._sweeper.close()
         self._service.close()
         if self._children is not None:
@@ -93,8 +92,7 @@ class Sweeper:
 
 
 class PeerConnections:
-    """Call it with an address to get the connection to that worker's frames. Any thread. Connections show a query's
-    secret."""
+    """Connections to the frames of other workers, by address. They show a query's secret. Any thread."""
 
     def __init__(self, access: Access) -> None:
         self._access = access

@@ -122,8 +122,7 @@ class FlightWorker(CallServer):
 
 
 class FlightTaskSide(TaskSide):
-    """The task's side of one Flight call. The task's thread sends; another thread listens, because a read may block for
-    ever."""
+    """The task's side of one Flight call. The task's thread sends; another one listens, because a read may block."""
 
     def __init__(self, reader: Any, writer: Any, unit_bytes: int) -> None:
         super().__init__()

@@ -9,8 +9,7 @@ from collections.abc import Callable
 
 
 class Stall:
-    """Calls `give_up` once if neither `note_progress` nor `rest` was called for this many seconds, while the `with`
-    lasts."""
+    """Calls `give_up` once if `note_progress` or `rest` is not called for this many seconds while the `with` lasts."""
 
     def __init__(self, seconds: float, give_up: Callable[[], object]) -> None:
         self._seconds = seconds

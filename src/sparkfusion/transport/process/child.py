@@ -35,8 +35,7 @@ def main(descriptor: int) -> None:
 
 
 class _Child:
-    """The main thread runs tasks; another thread listens to the worker. When the worker is gone, the process ends at
-    once."""
+    """The main thread runs tasks, another one listens to the worker. When the worker is gone, the process ends."""
 
     def __init__(self, pipe: Pipe) -> None:
         self._pipe = pipe

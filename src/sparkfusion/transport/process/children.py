@@ -42,8 +42,7 @@ class Children:
             self._starter.submit(self._start_idle)
 
     def run(self, order: ChildOrder, ends: TaskEnds, cancel: CancelToken, limit: int) -> TaskReport:
-        """Run a task in a child and wait for it in the calling thread. Raises errors of ours, and errors that the ends
-        raise."""
+        """Run a task in a child and wait for it here. Raises errors of ours, and errors that the ends raise."""
         child = self._acquire()
         try:
             child.wait_until_started(cancel)

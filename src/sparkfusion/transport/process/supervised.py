@@ -126,8 +126,7 @@ class SupervisedChild:
         return self._pipe.receive()
 
     def _cancel(self) -> None:
-        """Ask the child to end the task, and make sure that it does. Called by the thread that cancels; does not wait
-        for the child."""
+        """Ask the child to end the task, and make sure that it does. Does not wait for the child."""
         with self._lock:
             if self._timer is not None:
                 return

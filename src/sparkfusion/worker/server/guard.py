@@ -1,5 +1,4 @@
-"""What a worker accepts: sizes, files below allowed directories, and Python functions only if it was started that
-way."""
+"""What a worker accepts: sizes, files below allowed directories and, if it was started so, Python functions."""
 
 from __future__ import annotations
 
@@ -127,8 +126,7 @@ class Guard:
             raise UserError("object stores are made by Python functions, which this worker does not run", hint=TRUST)
 
     def _check_options(self, options: Mapping[str, str]) -> None:
-        """Options of the runtime (memory, directories, caches) are set by the worker itself, whatever an order says
-        about them."""
+        """Options of the runtime (memory, directories, caches) are the worker's own, whatever an order says."""
         if options.get(_CATALOG):
             self.check_path(options[_CATALOG])
 

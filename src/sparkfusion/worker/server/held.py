@@ -141,8 +141,7 @@ class QueryStores:
 
     @contextmanager
     def child_directories(self, order: TaskOrder) -> Iterator[ChildDirectories]:
-        """Directories for a task in a child process. If the task fails, its frames are removed; its spills are removed
-        always."""
+        """Directories for a task in a child process. Its frames are removed if it fails, its spills always."""
         key = order.key
         spills = Path(self.spill_directory) / f"{key.stage}-{key.task}-{key.attempt}"
         spills.mkdir()
