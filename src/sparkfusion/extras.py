@@ -9,11 +9,7 @@ from sparkfusion.errors import UserError
 
 
 def import_extra(module: str, extra: str, user: str) -> Any:
-    """Import a module of an extra. If it is not installed, a `UserError` says how to install it.
-
-    Args:
-        user: what needs it, to begin the error with.
-    """
+    """Import a module of an extra for `user`. If it is not installed, a `UserError` says how to install it."""
     package = module.partition(".")[0]
     try:
         return import_module(module)

@@ -66,11 +66,7 @@ app.add_command(worker)
 
 
 def run(ending: Ending | None = None) -> int:
-    """Run the command line of this process and give its exit code.
-
-    Args:
-        ending: knows of a Ctrl-C that DataFusion made another error of.
-    """
+    """Run the command line; returns its exit code. `ending` knows of a Ctrl-C that DataFusion made another error of."""
     try:
         code = app.main(prog_name="sparkfusion", standalone_mode=False, obj=ending)
     except click.ClickException as error:

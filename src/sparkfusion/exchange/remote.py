@@ -112,11 +112,7 @@ def upload(files: Sequence[FrameFile], url: str, attempt: str) -> tuple[FrameFil
 
 
 def download(files: Sequence[SourceFile], url: str, directory: Path) -> list[SourceFile]:
-    """Copy files that `upload` named to a local directory. Returns the same files, in their order, with local paths.
-
-    Args:
-        url: of the home, with the keys that are needed to read it.
-    """
+    """Copy files that `upload` named from below `url`. Returns the same files, in their order, with local paths."""
     system, root = open_url(url)
     home = bare(url)
     targets = {file: directory / _below(home, file.path) for file in files}

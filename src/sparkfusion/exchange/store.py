@@ -88,11 +88,7 @@ class FrameStore(ABC):
 
 
 class LocalFrameStore(FrameStore):
-    """A store of one query in this process, which owns it: `close` removes everything.
-
-    Args:
-        memory_budget: its own, or one that it shares with others.
-    """
+    """A store of one query in this process, which owns it: `close` removes everything. It may share its budget."""
 
     def __init__(self, query: QueryId, *, memory_budget: int | MemoryBudget, directory: str = "") -> None:
         memory = MemoryBudget(memory_budget) if isinstance(memory_budget, int) else memory_budget

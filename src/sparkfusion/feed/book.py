@@ -33,10 +33,7 @@ class FeedBook:
         on_change: Callable[[FeedId], None] = lambda feed: None,
         together: Iterable[Collection[FeedId]] = (),
     ) -> None:
-        """
-        Args:
-            together: feeds that are read by the same stage.
-        """
+        """`together`: feeds that are read by the same stage."""
         self._together = [frozenset(feeds) for feeds in together]
         self.declared: Mapping[FeedId, FeedDeclaration] = {each.feed: each for each in declared}
         self._lock = threading.Lock()

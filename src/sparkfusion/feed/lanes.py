@@ -30,11 +30,7 @@ class Found:
 
 @dataclass
 class Lane:
-    """What one call of `feed` has found. Guarded by its dispatcher's lock.
-
-    Attributes:
-        weight, bytes: of the units that wait.
-    """
+    """What one call of `feed` has found; `weight` and `bytes` of what waits. Guarded by its dispatcher's lock."""
 
     partition: int | None
     waiting: deque[Found] = field(default_factory=deque)

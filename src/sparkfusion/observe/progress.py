@@ -109,10 +109,7 @@ def advance(state: ProgressState, event: Event) -> ProgressState:
 
 
 class Progress:
-    """A subscriber that holds the state of the query planned last; read `state` from any thread.
-
-    `session.subscribe(progress)` starts it.
-    """
+    """A subscriber with the state of the query planned last: `session.subscribe(progress)`. Any thread may read it."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock

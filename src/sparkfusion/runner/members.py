@@ -54,11 +54,7 @@ class Members:
 
     @contextmanager
     def place_task(self, task: RoutedTask, avoid: Collection[str], cancel: CancelToken) -> Iterator[Member]:
-        """A slot on a worker for as long as the `with` lasts; waits for one. Raises if no worker is left.
-
-        Args:
-            avoid: workers that are used only if there is no other.
-        """
+        """A slot on a worker while the `with` lasts; those to `avoid` come last. Raises if no worker is left."""
         member = self._acquire(task, avoid, cancel)
         try:
             yield member

@@ -32,11 +32,7 @@ def partition_names(tail: str) -> list[str]:
 
 
 def check_column_left(columns: list[str], tail: str, *, kept: bool) -> None:
-    """Refuse files without columns.
-
-    Args:
-        kept: whether the session lets files hold their partition columns too.
-    """
+    """Refuse files without columns. `kept`: whether the session lets files hold their partition columns too."""
     names = partition_names(tail)
     if names and not set(columns) - set(names) and not kept and _KEEP not in tail.lower():
         raise UserError(

@@ -13,11 +13,7 @@ from sparkfusion.worker.task import TaskReport
 
 
 class CountingJob(ABC):
-    """A job whose one frame is the count of written rows. The query behind it starts with the first `next_frame`.
-
-    Attributes:
-        running: the query, once it runs.
-    """
+    """A job whose one frame is the count of written rows. Its query, `running`, starts with the first `next_frame`."""
 
     def __init__(self) -> None:
         self.running: RunningQuery | None = None

@@ -98,11 +98,7 @@ class Engine:
         return self._planner.plan(query.source.inner, with_rows=with_rows, split=split)
 
     def start(self, query: LazyQuery, planned: Planned | None = None, writes: CopyOrder | None = None) -> RunningQuery:
-        """Plan a query and start it.
-
-        Args:
-            writes: for the query of a COPY: its tasks write their rows, instead of giving them to the consumer.
-        """
+        """Plan a query and start it. `writes`: its tasks write their rows, instead of giving them to the consumer."""
         id = new_query_id()
         if planned is None:
             planned = self.plan(query)

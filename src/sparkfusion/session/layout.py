@@ -168,11 +168,7 @@ def _name(file: str) -> str:
 
 
 def describe_drift(files: Sequence[str], read: Callable[[str], pa.Schema]) -> str | None:
-    """Two of the files that have a column with types that cannot be combined, in words; None if there are none.
-
-    Args:
-        read: returns the schema of a file.
-    """
+    """Two of the files that have a column with types that cannot be combined, in words; None if there are none."""
     seen: dict[str, tuple[pa.DataType, str]] = {}
     for file in files:
         for field in read(file):

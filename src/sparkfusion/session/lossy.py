@@ -1,7 +1,4 @@
-"""Tables whose scan options a plan's encoding would lose. Their queries run on a single node.
-
-See docs/traps.md#lost-options.
-"""
+"""Tables with scan options that a plan's encoding loses; their queries run on one node (docs/traps.md#lost-options)."""
 
 from __future__ import annotations
 

@@ -19,11 +19,7 @@ _one_at_a_time = threading.Lock()
 
 
 class PutJob(CountingJob):
-    """Stores the rows of a query in a table.
-
-    Args:
-        start: starts the query. `put`: stores its rows in the table.
-    """
+    """Puts the rows of the query that it starts into a table."""
 
     def __init__(self, start: Callable[[], RunningQuery], put: Callable[[pa.Table], None]) -> None:
         super().__init__()

@@ -119,11 +119,7 @@ class SessionTables:
         return None
 
     def refuse_single_node(self, dataframe: datafusion.DataFrame, reason: str) -> None:
-        """Raise if the query reads a feed or a Spark DataFrame: only tasks can read those, a single node cannot.
-
-        Args:
-            reason: why the query cannot be distributed.
-        """
+        """Raise if a query that cannot be distributed, for this reason, reads what only tasks can read."""
         enable = None if self._settings.ours.flag("enabled") else _ENABLE
         if found := self.of_spark.read_by(dataframe):
             raise UserError(

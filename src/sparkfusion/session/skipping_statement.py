@@ -46,11 +46,7 @@ def parse_on_error(statement: ExternalStatement | None) -> OnErrorStatement | No
 def create_skipping_table(
     context: SessionContext, statement: ExternalStatement, feeds: FeedTables, prepare: Callable[[SessionContext], None]
 ) -> None:
-    """Register the table that the statement describes.
-
-    Args:
-        feeds: those of the session. `prepare`: gives a context its object stores.
-    """
+    """Register the table that the statement describes. `prepare` gives a context the session's object stores."""
     if context.table_exist(statement.name):
         if statement.keeps:
             return

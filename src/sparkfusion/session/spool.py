@@ -1,7 +1,4 @@
-"""In-memory tables that are too large for a plan are written to files once, and scanned from there.
-
-See docs/traps.md#memory-tables-inside-plans.
-"""
+"""In-memory tables too large for a plan are written to files once (docs/traps.md#memory-tables-inside-plans)."""
 
 from __future__ import annotations
 

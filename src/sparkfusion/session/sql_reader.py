@@ -39,11 +39,7 @@ _QUERIES = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_s
 
 
 class SqlReader:
-    """Reads one statement.
-
-    Args:
-        values: of `$name` in the text, as scalars. `named`: the same, and DataFrames.
-    """
+    """Reads one statement. `values` of `$name` in the text are scalars; those in `named` may be DataFrames too."""
 
     def __init__(self, engine: Engine, values: Mapping[str, Any] | None, named: Mapping[str, Any]) -> None:
         self._engine = engine

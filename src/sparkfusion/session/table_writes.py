@@ -72,11 +72,7 @@ def _insert(engine: Engine, source: LazyQuery, table: str, word: str) -> LazyQue
 
 
 def _store(engine: Engine, inner: datafusion.DataFrame, change: Change, table: str) -> LazyQuery:
-    """The statement that writes the rows of a change's query into its table.
-
-    Args:
-        table: as SQL names it.
-    """
+    """The statement that writes the rows of a change's query into its table, named as in SQL."""
     sink = _sink(engine, change, table)
     if sink.startswith(_IN_MEMORY):
         return LazyQuery(inner, changes=replace(change, into=table))

@@ -26,11 +26,7 @@ class VanishedFiles:
         self._paths: dict[str, tuple[Table, tuple[Path, ...]]] = {}
 
     def add(self, reference: str, source: Any) -> None:
-        """Remember a new table.
-
-        Args:
-            source: a path or several, as `register_parquet` takes them, or a LOCATION.
-        """
+        """Remember a new table. `source`: a path or several, as `register_parquet` takes them, or a LOCATION."""
         table = self._tables.meant_by(reference)
         name = self._tables.own_name(reference)
         if table is None or name is None:

@@ -129,12 +129,7 @@ class RowCopier:
 
 
 class WriteJob(CountingJob):
-    """Writes the rows of a query to files.
-
-    Args:
-        start: starts the query; with an order, for tasks that write.
-        by_tasks: whether the tasks write.
-    """
+    """Writes the rows of a query to files: in this process, or by its tasks, which get an order then."""
 
     def __init__(self, copier: RowCopier, start: Callable[[CopyOrder | None], RunningQuery], *, by_tasks: bool) -> None:
         super().__init__()

@@ -73,11 +73,7 @@ def _split_options(tail: str) -> tuple[str, str, str]:
 
 
 class Placement:
-    """Where the rows of one write go first. `commit` moves them to the target, `abandon` removes them; either ends it.
-
-    Attributes:
-        path: what is written to.
-    """
+    """Where the rows of one write go first. Either `commit` moves them to the target, or `abandon` removes them."""
 
     def __init__(self, path: str) -> None:
         self.path = path

@@ -29,11 +29,7 @@ def _tell_nobody(leg: str) -> None:
 
 
 class OwnSession:
-    """Makes DataFrames of a session's queries.
-
-    Args:
-        tell: called with what a verification does next, from any thread.
-    """
+    """Makes DataFrames of a session's queries. `tell` is called with what a verification does next, from any thread."""
 
     def __init__(self, session: Session, tell: Callable[[str], None] = _tell_nobody) -> None:
         self.context = session.context

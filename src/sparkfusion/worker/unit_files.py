@@ -53,11 +53,7 @@ class FeedInput:
 
 @dataclass(frozen=True)
 class FeedEnd:
-    """A task's end of its feed: live objects that are not sent with the order.
-
-    Attributes:
-        first: the offset in its ledger to begin at.
-    """
+    """A task's end of its feed: live objects that are not sent with the order, and the offset to begin at."""
 
     units: UnitSource
     reader: Reader | None = None

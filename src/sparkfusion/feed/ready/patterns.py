@@ -14,11 +14,7 @@ State = frozenset[int]
 
 @dataclass(frozen=True)
 class Pattern:
-    """The parts of a glob below its fixed directory. Without parts it matches everything below.
-
-    Args:
-        recursive: whether a matched directory includes the directories in it.
-    """
+    """The parts of a glob below its fixed directory; none match everything. `recursive`: also in directories below."""
 
     parts: tuple[str, ...]
     recursive: bool = True

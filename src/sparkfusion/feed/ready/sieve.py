@@ -28,11 +28,7 @@ _NOT_ONE_ROW = {"csv": "a quote is opened and not closed", "json": "the line is 
 
 @dataclass(frozen=True)
 class LineFormat:
-    """How lines are written.
-
-    Attributes:
-        csv: the options of CSV; None for JSON.
-    """
+    """How lines are written. `csv` has the options of CSV; it is None for JSON."""
 
     csv: CsvReadOptions | None = None
 

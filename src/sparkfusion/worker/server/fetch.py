@@ -68,11 +68,7 @@ class InputFetcher:
         cancel: CancelToken,
         shared: Sequence[ExchangeId] = (),
     ) -> tuple[tuple[TaskInput, ...], tuple[Fetched, ...]]:
-        """The same inputs with local paths, and what had to be fetched for them.
-
-        Args:
-            here: the address whose files are already on this machine; `find` returns their paths.
-        """
+        """The same inputs with local paths, and what had to be fetched. `find` has the paths of files `here`."""
         brought: dict[str, SourceFile] = {}
         tallies: dict[ExchangeId, Fetched] = {}
         for exchange in dict.fromkeys(each.exchange for each in inputs):

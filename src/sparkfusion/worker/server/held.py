@@ -98,11 +98,7 @@ class HeldQuery:
             stores.discard(key)
 
     def release(self, *, lost: bool = False) -> None:
-        """Stop the tasks, wait for them, and remove everything. Idempotent.
-
-        Args:
-            lost: whether the worker, and not the coordinator, ends the query.
-        """
+        """Stop the tasks, wait for them, and remove everything. Idempotent. `lost`: the worker ends the query."""
         with self._changed:
             self._released = True
             self.lost = self.lost or lost

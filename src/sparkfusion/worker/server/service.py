@@ -95,11 +95,7 @@ class WorkerService:
     # ---- queries
 
     def hold(self, query: QueryId, secret: str, on_lost: Callable[[], None] = lambda: None) -> None:
-        """Accept tasks of a query until `release`.
-
-        Args:
-            on_lost: called if the worker releases the query by itself.
-        """
+        """Accept tasks of a query until `release`. `on_lost` is called if the worker releases it by itself."""
         with self._lock:
             if query in self._queries or self.closed:
                 raise ExternalError(f"query {query} is already on this worker, or the worker is shutting down")
@@ -118,11 +114,7 @@ class WorkerService:
         return sum(held.running for held in others)
 
     def release(self, query: QueryId, *, lost: bool = False) -> None:
-        """Release a query: end its tasks, remove its files, then return. Idempotent.
-
-        Args:
-            lost: whether the worker, and not the coordinator, ends the query.
-        """
+        """Release a query: end its tasks, remove its files. Idempotent. `lost`: the worker itself ends the query."""
         with self._lock:
             held = self._queries.pop(query, None)
         if held is not None:
