@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Literal
 
 from sparkfusion.errors import UnknownSettingError, UserError
@@ -306,8 +307,7 @@ def machine_memory() -> int:
     """Bytes of memory this process may use: the machine's, or its control group's limit where that is lower."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
-        with open("/sys/fs/cgroup/memory.max") as file:
-            limit = file.read().strip()
+        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
     except OSError:
         return total
     return total if limit == "max" else min(total, int(limit))

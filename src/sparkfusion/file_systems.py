@@ -40,7 +40,7 @@ def open_url(url: str) -> tuple[fs.FileSystem, str]:
 
 @lru_cache(maxsize=32)
 def _file_system(scheme: str, netloc: str, query: str) -> tuple[fs.FileSystem, str]:
-    parameters = _parameters(query)
+    parameters = dict(parse_qsl(query.replace("+", "%2B")))  # a `+` is common in secrets, and means itself
     if scheme == "s3" and not _S3_KEYS.isdisjoint(parameters):
         return _s3_with_keys(netloc, parameters)
     if scheme == "s3":  # a small file then takes one request instead of three
@@ -112,11 +112,6 @@ def _error_about(error: Exception, url: str, doing: str) -> SparkfusionError:
         found = classify(error)
         return type(found)(message, hint=found.hint)
     return ExternalError(message)
-
-
-def _parameters(query: str) -> dict[str, str]:
-    """The parameters after the `?`. A `+` stays a `+`: it is common in secrets."""
-    return dict(parse_qsl(query.replace("+", "%2B")))
 
 
 atexit.register(forget_file_systems)

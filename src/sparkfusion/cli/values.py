@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types
 
 Plain = bool | int | float | Decimal | str | list[Any] | dict[str, Any] | None
@@ -21,9 +22,7 @@ def plain(column: pa.Array) -> list[Plain]:
     if types.is_dictionary(kind):
         return plain(column.dictionary_decode())
     if types.is_run_end_encoded(kind):
-        return plain(
-            column.run_end_decode() if hasattr(column, "run_end_decode") else pa.compute.run_end_decode(column)
-        )
+        return plain(pc.run_end_decode(column))
     if types.is_temporal(kind) and not types.is_duration(kind) and not types.is_interval(kind):
         return list(column.cast(pa.string()).to_pylist())
     if types.is_duration(kind):

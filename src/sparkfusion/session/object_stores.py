@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import cloudpickle
 from datafusion import SessionContext, object_store
 
-from sparkfusion.errors import SparkfusionError, UserError, classify, first_words
+from sparkfusion.errors import UserError, classify, first_words
 from sparkfusion.plan.wire import decode, file_scan_conf, walk
 
 _MAKE = "pass a function that creates it, for example register_object_store({scheme!r}, lambda: AmazonS3(...), host)"
@@ -127,20 +127,13 @@ def _store_class(name: str) -> Any:
 
 @lru_cache(maxsize=64)
 def _make_once(scheme: str, function: bytes) -> Any:
-    try:
-        found = pickle.loads(function)
-    except Exception as error:
-        raise _failure(scheme, error) from error
-    return _make(scheme, found)
+    return _make(scheme, lambda: pickle.loads(function)())
 
 
-def _make(scheme: str, function: Any) -> Any:
+def _make(scheme: str, function: Callable[[], Any]) -> Any:
     try:
         return function()
     except Exception as error:
-        raise _failure(scheme, error) from error
-
-
-def _failure(scheme: str, error: Exception) -> SparkfusionError:
-    words = f"{type(error).__name__}: {first_words(error)}"
-    return type(classify(error))(f"the function that makes the object store of {scheme!r} failed: {words}")
+        words = f"{type(error).__name__}: {first_words(error)}"
+        message = f"the function that makes the object store of {scheme!r} failed: {words}"
+        raise type(classify(error))(message) from error

@@ -45,10 +45,10 @@ def encode_column(chunks: Sequence[pa.Array], options: CompareOptions) -> Encode
     arrays = [plain(chunk) for chunk in chunks]
     if len({str(array.type) for array in arrays}) > 1:
         arrays = [array.cast(nullable(array.type)) for array in arrays]
-    array = _concat(arrays)
+    array = arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
     if pa.types.is_floating(array.type):
         return _encode_floats(array, chunks[0].type, options)
-    if not _is_flat(array.type):
+    if pa.types.is_nested(array.type) or pa.types.is_union(array.type):
         return _encode_nested(array, chunks[0].type, options)
     return EncodedColumn((array,), (array,), None)
 
@@ -86,14 +86,6 @@ def nullable(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_list(kind):
         return pa.list_(nullable(kind.value_type))
     return kind
-
-
-def _concat(arrays: Sequence[pa.Array]) -> pa.Array:
-    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
-
-
-def _is_flat(kind: pa.DataType) -> bool:
-    return not (pa.types.is_nested(kind) or pa.types.is_union(kind))
 
 
 def _encode_floats(array: pa.Array, declared: pa.DataType, options: CompareOptions) -> EncodedColumn:

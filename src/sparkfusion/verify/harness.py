@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from datafusion import SessionContext, SQLOptions
+from datafusion import SQLOptions
 
 from sparkfusion.errors import SparkfusionError, VerificationError, classify
 from sparkfusion.plan.stage import Distribution
@@ -133,14 +133,14 @@ def _plan_as_text(dataframe: VerifiableDataFrame) -> str:
 
 def _planning_failed(session: VerifiableSession, sql: str, error: SparkfusionError) -> VerifyResult:
     """The session refused the SQL. Parity asks plain DataFusion."""
+
+    def run_plain() -> pa.Table:
+        return session.context.sql_with_options(sql, _READ_ONLY).to_arrow_table()
+
     refused = Leg("distributed", error=error)
-    single, _ = _time_leg("single node", lambda: interruptible(lambda: _plain_sql(session.context, sql)))
+    single, _ = _time_leg("single node", lambda: interruptible(run_plain))
     outcome = Outcome.BOTH_FAILED if single.error_kind == error.kind else Outcome.ERROR_MISMATCH
     return VerifyResult(sql, outcome, (single, refused), f"planning failed: {error.message}", "distributed")
-
-
-def _plain_sql(context: SessionContext, sql: str) -> pa.Table:
-    return context.sql_with_options(sql, _READ_ONLY).to_arrow_table()
 
 
 def _effect(session: VerifiableSession, sql: str, params: Mapping[str, Any] | None) -> str | None:

@@ -22,7 +22,8 @@ def render_value(column: pa.ChunkedArray, row: int) -> str:
     scalar = column[row]
     if not scalar.is_valid:
         return "NULL"
-    return _cut(_text(scalar))
+    text = _text(scalar)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
 def _text(scalar: pa.Scalar) -> str:
@@ -38,7 +39,3 @@ def _temporal_text(scalar: pa.Scalar) -> str:
         return str(plain(pa.array([scalar], scalar.type)).cast(pa.string())[0].as_py())
     except pa.ArrowException:
         return str(scalar.as_py())
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -47,7 +47,7 @@ class Items(WorkUnitFeedProvider):
         self.schema = schema
         self.partition_columns = partition_columns
         self._items = items
-        self._once = not callable(items) and _is_iterator(items)
+        self._once = not callable(items) and isinstance(items, Iterator | AsyncIterator)
         self._taken = False
         self._lock = threading.Lock()
 
@@ -86,7 +86,3 @@ class Items(WorkUnitFeedProvider):
             path = os.fspath(item)
             return FileUnit(path if "://" in path else str(Path(path).absolute()))
         return WorkUnit(item)
-
-
-def _is_iterator(items: object) -> bool:
-    return isinstance(items, Iterator | AsyncIterator)

@@ -8,6 +8,7 @@ of a stage need only a handful of calls, whatever the number of tasks.
 from __future__ import annotations
 
 import functools
+import itertools
 import pickle
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -180,14 +181,7 @@ def _run_with_record(
     function: TaskFunction, inline: tuple[bytes, ...], index: int, rows: Iterable[bytes]
 ) -> Iterator[bytes]:
     """On the executor: a task's record comes with its rows, or inside the closure."""
-    if inline:
-        rows = _before(inline[index], rows)
-    return function(rows)
-
-
-def _before(record: bytes, rows: Iterable[bytes]) -> Iterator[bytes]:
-    yield record
-    yield from rows
+    return function(itertools.chain((inline[index],), rows) if inline else rows)
 
 
 def _product(spark: SparkContext, left: JavaRows, right: JavaRows) -> JavaRows:

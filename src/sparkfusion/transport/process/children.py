@@ -39,7 +39,7 @@ class Children:
     def warm(self) -> None:
         """Start the idle children in the background, so that the first tasks wait less."""
         for _ in range(self._most_idle):
-            self._starter.submit(self._start_idle)
+            self._starter.submit(lambda: self._give_back(self._start()))
 
     def run(self, order: ChildOrder, ends: TaskEnds, cancel: CancelToken, limit: int) -> TaskReport:
         """Run a task in a child and wait for it here. Raises errors of ours, and errors that the ends raise."""
@@ -87,9 +87,6 @@ class Children:
         if closed:
             child.stop()
         return child
-
-    def _start_idle(self) -> None:
-        self._give_back(self._start())
 
     def _give_back(self, child: SupervisedChild) -> None:
         with self._lock:

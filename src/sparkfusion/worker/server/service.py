@@ -58,6 +58,7 @@ class WorkerService:
         self._slots = threading.Semaphore(options.slots) if options.counts_slots else None
         self._lock = threading.Lock()
         self._queries: dict[QueryId, HeldQuery] = {}
+        self._memory_share = options.task_memory or fair_share(options.slots)
         self._under_way = 0
         self.guard = options.guard
         self.closed = False
@@ -184,7 +185,7 @@ class WorkerService:
                 local = replace(
                     brought,
                     plan=self._apply_rewrites(order),
-                    memory_limit=min(order.memory_limit or self._memory_share(), machine_memory()),
+                    memory_limit=min(order.memory_limit or self._memory_share, machine_memory()),
                 )
                 run = self._run_here if self._options.children is None else self._run_in_child
                 report = run(local, self._ends(ends, slot), cancel, stores)
@@ -233,9 +234,6 @@ class WorkerService:
 
     def _apply_rewrites(self, order: TaskOrder) -> bytes:
         return apply_rewrites(order.plan, self._rewrites, RewriteContext(order.key, dict(order.extensions)))
-
-    def _memory_share(self) -> int:
-        return self._options.task_memory or fair_share(self._options.slots)
 
     def _held(self, query: QueryId) -> HeldQuery:
         with self._lock:
