@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -125,15 +125,14 @@ def _store_class(name: str) -> Any:
     return getattr(object_store, name)
 
 
-@lru_cache(maxsize=64)
-def _make_once(scheme: str, function: bytes) -> Any:
-    return _make(scheme, lambda: pickle.loads(function)())
-
-
-def _make(scheme: str, function: Callable[[], Any]) -> Any:
+def _make(scheme: str, function: Any) -> Any:
+    """The store that a function makes; the function may be pickled."""
     try:
-        return function()
+        return (pickle.loads(function) if isinstance(function, bytes) else function)()
     except Exception as error:
         words = f"{type(error).__name__}: {first_words(error)}"
         message = f"the function that makes the object store of {scheme!r} failed: {words}"
         raise type(classify(error))(message) from error
+
+
+_make_once = lru_cache(maxsize=64)(_make)
