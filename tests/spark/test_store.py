@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sparkfusion import Session
-from sparkfusion.exchange.home import SharedHome
-from sparkfusion.exchange.owned import PREFIX
+from sparkfusion.exchange.owned import PREFIX, SharedHome
 from tests.behaviour.parts import DISTRIBUTED
 from tests.behaviour.probes import PATIENCE, Gate, holding_udf
 from tests.conftest import Connect

@@ -14,7 +14,7 @@ from pyspark.accumulators import Accumulator, _accumulatorRegistry
 from pyspark.sql import SparkSession
 
 from sparkfusion import QueryCancelledError, Session, UserError
-from sparkfusion.exchange.home import SharedHome
+from sparkfusion.exchange.owned import SharedHome
 from sparkfusion.ids import TaskKey
 from sparkfusion.observe.events import Event, QueryFinished, TaskFinished
 from sparkfusion.runner.spark.spark_task import InPlace, SparkAnswer, StageWiring, pack_answer

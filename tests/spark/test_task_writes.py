@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 import sparkfusion
 from sparkfusion import DataFrame, QueryCancelledError, Session, SparkfusionError, UserError
-from sparkfusion.exchange.home import SharedHome
+from sparkfusion.exchange.owned import SharedHome
 from sparkfusion.exchange.store import LocalFrameStore
 from sparkfusion.ids import TaskKey
 from sparkfusion.observe.events import TaskFinished

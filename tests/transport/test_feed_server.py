@@ -16,7 +16,7 @@ from pyarrow import flight
 from sparkfusion import ExternalError, QueryCancelledError, UserError, WorkUnit, WorkUnitFeed
 from sparkfusion.errors import InternalError, ProtocolError
 from sparkfusion.feed.book import FeedBook, TaskUnits
-from sparkfusion.feed.declare import FeedDeclaration
+from sparkfusion.feed.feed import FeedDeclaration
 from sparkfusion.feed.provider import FeedContext, ScanRequest, WorkUnitFeedProvider
 from sparkfusion.feed.unit_codec import unpack as unpack_units
 from sparkfusion.ids import TaskKey

@@ -13,7 +13,7 @@ from datafusion import SessionContext
 
 import sparkfusion
 from sparkfusion.errors import PlanTooLargeError, ProtocolError, UserError
-from sparkfusion.exchange.home import SharedHome
+from sparkfusion.exchange.owned import SharedHome
 from sparkfusion.feed.ledger import Grant
 from sparkfusion.feed.unit_codec import encode_unit
 from sparkfusion.feed.units import FileUnit

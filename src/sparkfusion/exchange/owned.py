@@ -12,6 +12,9 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
+from sparkfusion.errors import StoreFullError
+from sparkfusion.ids import QueryId
+
 PREFIX = "sparkfusion-"
 LOCK = ".lock"
 _ABANDONED_SECONDS = 3600.0  # a directory gets its lock in the moment it is made
@@ -36,6 +39,36 @@ class OwnedDirectory:
     def close(self) -> None:
         """Remove the directory and everything in it. Idempotent."""
         self._end()
+
+
+class SharedHome:
+    """One directory below `base`, made now. `close` removes it, even while a cancelled task still writes.
+
+    Spark kills the Python worker of a cancelled task only after two seconds. So the directory is renamed before it is
+    removed: a task that still has the old name can create nothing under it.
+    """
+
+    def __init__(self, query: QueryId, base: Path) -> None:
+        base = base.absolute()
+        if not os.access(base, os.W_OK):
+            raise StoreFullError(
+                f"intermediate data cannot be written to {str(base)!r}: no such directory, or no permission",
+                hint="set sparkfusion.store_dir to a directory that exists and may be written",
+            )
+        self._owned = OwnedDirectory(query, base)
+        self.path = self._owned.path / "frames"
+        self.path.mkdir()
+
+    @staticmethod
+    def is_gone(path: Path) -> bool:
+        """Whether the directory with this `path` was closed. If a late task made it again, it is removed."""
+        return remove_remains(path.parent)
+
+    def close(self) -> None:
+        """Remove everything. Idempotent."""
+        with suppress(FileNotFoundError):
+            self.path.rename(self.path.with_name("gone"))
+        self._owned.close()
 
 
 def remove_remains(path: Path) -> bool:

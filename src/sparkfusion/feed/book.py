@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 
 from sparkfusion.errors import QueryCancelledError, SparkfusionError
-from sparkfusion.feed.declare import FeedDeclaration
 from sparkfusion.feed.dispatch import Answer, Dispatcher, FeedStats
+from sparkfusion.feed.feed import FeedDeclaration
 from sparkfusion.feed.lanes import start_thread
 from sparkfusion.feed.provider import FeedContext
 from sparkfusion.ids import FeedId, QueryId

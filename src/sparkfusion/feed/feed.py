@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import threading
 import uuid
-from collections.abc import AsyncIterable, AsyncIterator, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import pyarrow as pa
+
 from sparkfusion.errors import UserError
-from sparkfusion.feed.provider import FeedContext, ScanRequest, Units, WorkUnitFeedProvider
+from sparkfusion.feed.provider import FeedContext, Reader, ScanRequest, Units, WorkUnitFeedProvider
 from sparkfusion.feed.unit_codec import unpack
 from sparkfusion.feed.units import WorkUnit
+from sparkfusion.ids import FeedId
 
 _END = object()
 
@@ -116,6 +120,29 @@ class WorkUnitFeed:
         while (data := self._source.take(offset)) is not None:
             yield unpack(data, trust_python=self._trust_python)
             offset += 1
+
+
+@dataclass(frozen=True)
+class FeedDeclaration:
+    """One scan of a feed in one query: what the coordinator needs to run it, and what tasks need to read it.
+
+    Attributes:
+        files: whether units are files; otherwise `reader` turns them into rows, in the tasks.
+        partitions: None for a shared feed.
+        tasks: how many tasks read it.
+    """
+
+    feed: FeedId
+    table: str
+    source: WorkUnitFeed
+    files: bool
+    schema: pa.Schema
+    request: ScanRequest
+    tasks: int
+    partitions: int | None = None
+    partition_columns: tuple[str, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+    reader: Reader | None = None
 
 
 def iterate(items: AsyncIterable[Any]) -> Iterator[Any]:

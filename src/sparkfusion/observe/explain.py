@@ -10,8 +10,7 @@ from typing import Any, Literal
 from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.ids import StageId
 from sparkfusion.observe.metrics import StageMetrics, metrics_by_stage
-from sparkfusion.observe.operators import operator_lines
-from sparkfusion.observe.tasks import narrowed_tables, task_leaves
+from sparkfusion.observe.operators import narrowed_tables, operator_lines, task_leaves
 from sparkfusion.plan.stage import Distribution, Stage, StageGraph
 from sparkfusion.worker.task import TaskReport
 

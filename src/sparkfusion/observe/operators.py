@@ -1,4 +1,4 @@
-"""A stage's plan as text: DataFusion's own display, with exchange sources named for what they are."""
+"""A stage as text: its operators as DataFusion displays them, with exchange sources named, and what its tasks read."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from collections.abc import Iterator
 from datafusion import SessionContext
 from datafusion.plan import ExecutionPlan
 
+from sparkfusion.plan.feed_scans import is_fed
 from sparkfusion.plan.functions import register_spark_functions
-from sparkfusion.plan.stage import ExchangeKind, StageGraph
+from sparkfusion.plan.isolate import restrict
+from sparkfusion.plan.sources import exchange_of
+from sparkfusion.plan.stage import ExchangeKind, Stage, StageGraph
+from sparkfusion.plan.table_reads import tables_read
 from sparkfusion.plan.wire import PlanNode, copy_of, decode, encode, file_scan_conf, kind, rewrite, walk
+from sparkfusion.plan.wire import wire_pb2 as pb
 from sparkfusion.plan.wire.build import union
 from sparkfusion.plan.wire.tree import children
 
@@ -75,3 +80,35 @@ def _readable(line: str, graph: StageGraph) -> str:
     exchange = graph.exchange(int(found[1]))
     keys = f", keys=[{', '.join(exchange.keys)}]" if exchange.kind is ExchangeKind.SHUFFLE else ""
     return line[: found.start()] + f"ExchangeSource: {exchange.kind.value} of stage {exchange.producer}{keys}"
+
+
+def task_leaves(stage: Stage) -> list[str]:
+    """For each task, the files (and byte ranges) it scans; empty where it reads exchanges only."""
+    root = decode(stage.plan)
+    shown = []
+    for task in range(stage.task_count):
+        plan = copy_of(root)
+        if not stage.whole:
+            restrict(plan.repartition.input if kind(plan) == "repartition" else plan, (task,))
+        files = [
+            _show_file(file)
+            for node in walk(plan)
+            if exchange_of(node) is None and (conf := file_scan_conf(node)) is not None
+            for group in conf.file_groups
+            for file in group.files
+        ]
+        shown.append(", ".join(files))
+    return shown
+
+
+def narrowed_tables(stage: Stage) -> list[str]:
+    """The Spark DataFrames that Spark filters or limits before it sends rows, each with its filter and limit."""
+    reads = tables_read(decode(stage.plan))
+    return [str(read) for read in reads if read.condition is not None or read.limit is not None]
+
+
+def _show_file(file: pb.PartitionedFile) -> str:
+    name = file.path.rsplit("/", 1)[-1]
+    if is_fed(file):
+        return f"units of {name}"
+    return f"{name}[{file.range.start}..{file.range.end}]" if file.HasField("range") else name

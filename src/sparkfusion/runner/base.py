@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from sparkfusion.config import Settings
-from sparkfusion.feed.declare import FeedDeclaration
 from sparkfusion.feed.dispatch import FeedStats
+from sparkfusion.feed.feed import FeedDeclaration
 from sparkfusion.ids import QueryId, TableId
 from sparkfusion.observe.events import Subscriber
 from sparkfusion.plan.stage import StageGraph

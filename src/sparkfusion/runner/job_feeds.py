@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from sparkfusion.errors import SparkfusionError
 from sparkfusion.feed.book import FeedBook
-from sparkfusion.feed.declare import FeedDeclaration
 from sparkfusion.feed.dispatch import FeedStats
+from sparkfusion.feed.feed import FeedDeclaration
 from sparkfusion.ids import FeedId
 from sparkfusion.observe.events import FeedProgress
 from sparkfusion.plan.feed_scans import feeds_read

@@ -12,8 +12,7 @@ import datafusion
 from datafusion import SessionContext
 
 from sparkfusion.errors import UserError, clean_message
-from sparkfusion.feed.declare import FeedDeclaration
-from sparkfusion.feed.feed import WorkUnitFeed
+from sparkfusion.feed.feed import FeedDeclaration, WorkUnitFeed
 from sparkfusion.ids import FeedId
 from sparkfusion.plan.feed_scans import FedTable, FeedScan, mark_feeds
 from sparkfusion.plan.wire import PlanNode, encode, file_scan_conf, walk

@@ -16,7 +16,7 @@ from datafusion.plan import ExecutionPlan
 
 from sparkfusion import config
 from sparkfusion.errors import PlanTooDeepError, PlanTooLargeError, SparkfusionError, classify
-from sparkfusion.feed.declare import FeedDeclaration
+from sparkfusion.feed.feed import FeedDeclaration
 from sparkfusion.plan.distribute import ISOLATION_OPTIONS, distribute
 from sparkfusion.plan.feed_scans import FeedScan
 from sparkfusion.plan.functions import register_spark_functions, spark_functions

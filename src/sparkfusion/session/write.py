@@ -19,7 +19,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from sparkfusion.errors import UserError
-from sparkfusion.exchange.home import SharedHome
+from sparkfusion.exchange.owned import SharedHome
 from sparkfusion.exchange.sink import FileSink
 from sparkfusion.exchange.store import LocalFrameStore
 from sparkfusion.ids import QueryId, TaskKey

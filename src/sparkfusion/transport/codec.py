@@ -16,6 +16,7 @@ from sparkfusion.feed.rejected import Rejected, RejectedLine
 from sparkfusion.ids import SourceFile, TaskKey
 from sparkfusion.transport.message import Fields, pack, unpack
 from sparkfusion.worker.copy import CopyOrder
+from sparkfusion.worker.server.task_processes import ChildDirectories, ChildOrder
 from sparkfusion.worker.server.version import WorkerInfo, WorkerStatus
 from sparkfusion.worker.task import Fetched, OperatorMetrics, TaskInput, TaskOrder, TaskReport
 from sparkfusion.worker.unit_files import FeedInput
@@ -134,6 +135,15 @@ def _pack_options(options: tuple[tuple[str, str], ...]) -> bytes:
 def _options(data: bytes) -> Mapping[str, str]:
     _, fields, _ = unpack(data, len(data))
     return MappingProxyType(fields.texts_by_name())
+
+
+def pack_child_order(order: ChildOrder) -> bytes:
+    return pack("task", {"trust_python": order.trust_python, **asdict(order.directories)}, pack_order(order.order))
+
+
+def child_order_of(fields: Fields, blobs: list[memoryview]) -> ChildOrder:
+    _, inner, parts = unpack(blobs[0], len(blobs[0]))
+    return ChildOrder(order_of(inner, parts), fields.read(ChildDirectories), fields.flag("trust_python"))
 
 
 # ---- keys

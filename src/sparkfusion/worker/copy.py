@@ -13,8 +13,8 @@ import pyarrow as pa
 from datafusion import SessionContext
 
 from sparkfusion.errors import QueryCancelledError, UserError, clean_message
-from sparkfusion.exchange.home import SharedHome
 from sparkfusion.exchange.manifest import FrameFile, Manifest
+from sparkfusion.exchange.owned import SharedHome
 from sparkfusion.exchange.sink import FileSink
 from sparkfusion.exchange.store import FrameStore
 from sparkfusion.ids import TaskKey

@@ -15,8 +15,8 @@ from pathlib import Path
 from pyspark import SparkContext
 
 from sparkfusion.exchange.chunks import ChunkSpool, Origin, is_chunk
-from sparkfusion.exchange.home import SharedHome
 from sparkfusion.exchange.manifest import Manifest
+from sparkfusion.exchange.owned import SharedHome
 from sparkfusion.exchange.remote import RemoteHome
 from sparkfusion.exchange.store import SHARED_MEMORY, BorrowedStore, FrameStore
 from sparkfusion.ids import QueryId, StageId

@@ -14,7 +14,7 @@ from pathlib import Path
 from pyspark import SparkContext
 
 from sparkfusion.errors import ResourceError, SparkfusionError, UserError, first_words
-from sparkfusion.exchange.home import SharedHome
+from sparkfusion.exchange.owned import SharedHome
 from sparkfusion.exchange.remote import RemoteHome, exists, read_bytes, write_bytes
 from sparkfusion.ids import new_query_id
 from sparkfusion.runner.spark.environment import check_executors, slots_to_ask

@@ -15,9 +15,8 @@ import time
 
 from sparkfusion.errors import QueryCancelledError, SparkfusionError, classify
 from sparkfusion.exchange.channel import ChannelClosedError
-from sparkfusion.transport.codec import pack_error, pack_report
+from sparkfusion.transport.codec import child_order_of, pack_error, pack_report
 from sparkfusion.transport.message import pack, unpack
-from sparkfusion.transport.process.child_order import child_order_of
 from sparkfusion.transport.process.pipe import Pipe
 from sparkfusion.transport.task_side import TaskSide
 from sparkfusion.worker.carry_out import carry_out

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from sparkfusion.errors import ExternalError
 from sparkfusion.exchange.channel import ChannelClosedError
-from sparkfusion.transport.process.child_order import pack_child_order
+from sparkfusion.transport.codec import pack_child_order
 from sparkfusion.transport.process.supervised import SupervisedChild
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds
