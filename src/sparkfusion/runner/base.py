@@ -104,9 +104,6 @@ class Runner(Protocol):
     """Runs the tasks of queries. Planning does not know which runner is used, nor a runner what a plan means."""
 
     @property
-    def name(self) -> str: ...
-
-    @property
     def slots(self) -> int | None:
         """How many tasks run at once, if that is not this machine's number of cores."""
         ...

@@ -29,7 +29,6 @@ _log = logging.getLogger("sparkfusion")
 class ClusterRunner:
     """Runs queries on workers. The list of workers is asked for again for each query; connections are kept."""
 
-    name = "cluster"
     spark = None
 
     def __init__(self, cluster: Cluster) -> None:
@@ -70,7 +69,6 @@ class ClusterRunner:
         return self.reaches(Path(settings.directory() or tempfile.gettempdir()).absolute())
 
     def describe(self, settings: Settings) -> str:
-        del settings
         count = len(self._known)
         workers, slots = "worker" if count == 1 else "workers", "slot" if self.slots == 1 else "slots"
         addresses = ", ".join(channel.address for channel, _ in self._known)
@@ -109,7 +107,8 @@ class ClusterRunner:
             with self._lock:  # not closed: queries may be using it. It goes with the last of them
                 self._channels.pop(address, None)
             return error
-        return _check_version(channel, info)
+        other = difference(info)
+        return Member(channel, info) if other is None else UserError(f"worker {channel.address} has {other}")
 
     def _all_reach(self, directory: Path) -> bool:
         content = secrets.token_hex(16)
@@ -130,11 +129,6 @@ class ClusterRunner:
 def _seats(members: Sequence[Member]) -> list[tuple[WorkerChannel, WorkerInfo]]:
     """The workers without the state of the query that asked for them."""
     return [(member.channel, member.info) for member in members]
-
-
-def _check_version(channel: WorkerChannel, info: WorkerInfo) -> Member | SparkfusionError:
-    other = difference(info)
-    return Member(channel, info) if other is None else UserError(f"worker {channel.address} has {other}")
 
 
 def _nobody(addresses: Sequence[str], errors: Sequence[SparkfusionError]) -> SparkfusionError:

@@ -28,7 +28,6 @@ from sparkfusion.worker.user_functions import OwnFunctions
 class LocalRunner:
     """Runs queries in this process. Any number can run at the same time, each with its own worker and coordinator."""
 
-    name = "local"
     spark = None
     slots = None
 
@@ -47,15 +46,12 @@ class LocalRunner:
         return installed_rewrites()
 
     def reaches(self, directory: Path) -> bool:
-        del directory
         return True
 
     def shares_files(self, settings: Settings) -> bool:
-        del settings
         return True
 
     def describe(self, settings: Settings) -> str:
-        del settings
         return ""
 
     def close(self) -> None:

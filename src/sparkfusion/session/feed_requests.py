@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import datafusion
@@ -61,7 +62,7 @@ def _request(scan: TableScan, schema: pa.Schema) -> ScanRequest:
 
 def _filter(condition: Expr) -> ScanFilter:
     text = condition.canonical_name()
-    try:
+    with suppress(Exception):  # an expression that DataFusion cannot take apart is offered as text
         operator, operands = condition.rex_call_operator(), condition.rex_call_operands()
         if operator in _COMPARISONS and len(operands) == 2:
             column, value = operands[0].to_variant(), operands[1]
@@ -69,8 +70,6 @@ def _filter(condition: Expr) -> ScanFilter:
                 found = value.python_value()
                 found = found.as_py() if isinstance(found, pa.Scalar) else found
                 return ScanFilter(text, column.name(), operator, found)
-    except Exception:  # an expression that DataFusion cannot take apart is offered as text
-        return ScanFilter(text)
     return ScanFilter(text)
 
 

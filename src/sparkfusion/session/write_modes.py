@@ -88,7 +88,7 @@ class Placement:
 class _Aside(Placement):
     """A new directory beside the target."""
 
-    def __init__(self, query: QueryId, target: Path, *, replaces: bool) -> None:
+    def __init__(self, query: QueryId, target: Path, *, replaces: bool = False) -> None:
         self._made = [path for path in target.parents if not path.exists()]
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -123,9 +123,6 @@ class _Aside(Placement):
 
 class _Added(_Aside):
     """A new directory beside the target, whose files are added to those of the target."""
-
-    def __init__(self, query: QueryId, target: Path) -> None:
-        super().__init__(query, target, replaces=False)
 
     def commit(self) -> None:
         try:

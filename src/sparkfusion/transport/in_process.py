@@ -43,7 +43,6 @@ class InProcess:
     """The transport of `in-process://` addresses."""
 
     def connect(self, address: str, access: Access) -> InProcessChannel:
-        del access
         return InProcessChannel(address, _find(address))
 
 
@@ -67,7 +66,6 @@ class InProcessChannel:
     def hold(
         self, query: QueryId, secret: str, patience: float, on_lost: OnLost, on_late: OnLate = ignore_late
     ) -> Lease:
-        del patience, on_late
         self._check_open()
         lost = ExternalError(f"worker {self.address} ended the query")
         self._service.hold(query, secret, lambda: on_lost(lost))
@@ -81,7 +79,6 @@ class InProcessChannel:
     def read(
         self, query: QueryId, secret: str, names: Sequence[str], cancel: CancelToken, patience: float
     ) -> Iterator[Piece]:
-        del patience
         self._check_open()
         for index, path in enumerate(self._service.files(query, secret, names)):
             with pa.OSFile(str(path)) as source:

@@ -21,7 +21,6 @@ from sparkfusion.worker.user_functions import NO_FUNCTIONS, OwnFunctions, feed_e
 
 
 def _no_rows(batch: pa.RecordBatch) -> None:
-    del batch
     raise InternalError("a task has rows for the consumer, and no way to it")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import click
 
@@ -24,7 +24,7 @@ ExplainFormat = Literal["text", "json", "dot"]
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json", "dot"]),
+    type=click.Choice(get_args(ExplainFormat)),
     default="text",
     show_default=True,
     help="Output format.",

@@ -23,12 +23,7 @@ if TYPE_CHECKING:
 @source_options
 @session_options
 @click.option(
-    "--format",
-    "form",
-    type=click.Choice(OUTPUT_FORMATS),
-    default="table",
-    show_default=True,
-    help="Output format.",
+    "--format", "form", type=click.Choice(OUTPUT_FORMATS), default="table", show_default=True, help="Output format."
 )
 @click.option(
     "-o", "--output", metavar="FILE", help="Write to this file. It is created only if all statements succeed."

@@ -152,7 +152,6 @@ def _connections(url: str) -> urllib3.PoolManager:
 @cache
 def _pool(process: int, proxy: str | None) -> urllib3.PoolManager:
     """One for each process: a child that was forked must not use connections of its parent."""
-    del process
     trust = ssl.create_default_context()
     if proxy is None:
         return urllib3.PoolManager(maxsize=_KEPT_CONNECTIONS, ssl_context=trust)

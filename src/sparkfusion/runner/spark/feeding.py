@@ -62,9 +62,8 @@ class LazyFeedServer:
         return _LOOPBACK if is_local(self._spark) else str(self._spark.getConf().get("spark.driver.host") or _LOOPBACK)
 
     def _server(self, settings: Settings) -> FeedServer:
-        from sparkfusion.transport.flight.feed_server import (
-            FeedServer,  # needs pyarrow.flight, which nothing else on Spark does
-        )
+        # needs pyarrow.flight, which nothing else on Spark does
+        from sparkfusion.transport.flight.feed_server import FeedServer
 
         host, port = self._host(settings), settings.integer("feed_port")
         with self._lock:

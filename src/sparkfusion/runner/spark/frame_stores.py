@@ -90,15 +90,12 @@ class FileStore(SparkStore):
         self.here = BorrowedStore("", str(home), 0)
 
     def outlet(self, tasks: Sequence[TaskOrder]) -> Outlet:
-        del tasks
         return ToFiles(self.directory)
 
     def rows_of(self, task: TaskOrder) -> tuple[tuple[RowInput, ...], list[Piece]]:
-        del task
         return (), []
 
     def run(self, plan: RowPlan, function: TaskFunction, tasks: Sequence[TaskOrder]) -> list[SparkAnswer]:
-        del tasks
         return [answer_of(answer) for answer in collect(self._spark, plan.run(function))]
 
     def close(self) -> None:
@@ -121,7 +118,6 @@ class UrlStore(FileStore):
         return self._remote.url
 
     def outlet(self, tasks: Sequence[TaskOrder]) -> Outlet:
-        del tasks
         return ToUrl()
 
     def bring_here(self, inputs: tuple[TaskInput, ...]) -> tuple[TaskInput, ...]:

@@ -30,8 +30,6 @@ from sparkfusion.urls import is_url
 class SparkRunner:
     """Runs queries as jobs of a Spark session. Closing it does not change a session that the user brought."""
 
-    name = "spark"
-
     def __init__(self, session: Any, *, owned: bool = False) -> None:
         self._session = classic_session(session)
         self._context: SparkContext = self._session.sparkContext

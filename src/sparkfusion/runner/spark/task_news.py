@@ -38,7 +38,6 @@ class _Listening(AccumulatorParam[Any]):
         return _Listening, ()
 
     def zero(self, value: Any) -> Any:
-        del value
         return ()
 
     def addInPlace(self, value1: Any, value2: Any) -> Any:  # noqa: N802

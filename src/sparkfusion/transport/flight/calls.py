@@ -92,7 +92,6 @@ class CallServer(flight.FlightServerBase):  # type: ignore[misc]
         return not stopping.is_alive()
 
     def list_actions(self, context: Any) -> list[Any]:
-        del context
         return []
 
 

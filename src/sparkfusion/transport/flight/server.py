@@ -50,7 +50,6 @@ class FlightWorker(CallServer):
         super().__init__(location, token, service.opens, calls, **secure)
 
     def do_action(self, context: Any, action: Any) -> Iterator[bytes]:
-        del context
         return iter([answer(lambda: self._act(action.type, memoryview(action.body)))])
 
     # ---- calls
