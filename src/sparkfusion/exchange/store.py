@@ -77,14 +77,13 @@ class FrameStore(ABC):
         """Remove what one attempt wrote. Idempotent; safe while the attempt is still ending."""
         with self._lock:
             self._memory.take(-self._taken.pop(key, 0))
-            homes = [self._existing_home(in_memory=True), self._existing_home(in_memory=False)]
+            homes = self._existing_homes()
         for home in homes:
-            if home is not None:
-                shutil.rmtree(home / _name(key), ignore_errors=True)
+            shutil.rmtree(home / _name(key), ignore_errors=True)
 
     @abstractmethod
-    def _existing_home(self, *, in_memory: bool) -> Path | None:
-        """The directory if anything was ever put there."""
+    def _existing_homes(self) -> list[Path]:
+        """The directories that something may have been put into."""
 
 
 class LocalFrameStore(FrameStore):
@@ -117,9 +116,8 @@ class LocalFrameStore(FrameStore):
             self._homes[in_memory] = OwnedDirectory(self._query, SHARED_MEMORY if in_memory else self.base)
         return self._homes[in_memory].path
 
-    def _existing_home(self, *, in_memory: bool) -> Path | None:
-        home = self._homes.get(in_memory)
-        return home.path if home is not None else None
+    def _existing_homes(self) -> list[Path]:
+        return [home.path for home in self._homes.values()]
 
 
 def _free_memory() -> int:
@@ -144,5 +142,5 @@ class BorrowedStore(FrameStore):
     def _home(self, *, in_memory: bool) -> Path:
         return self._memory_home if in_memory and self._memory_home is not None else self.base
 
-    def _existing_home(self, *, in_memory: bool) -> Path | None:
-        return self._memory_home if in_memory else self.base
+    def _existing_homes(self) -> list[Path]:
+        return [self.base] if self._memory_home is None else [self._memory_home, self.base]

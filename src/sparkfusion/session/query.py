@@ -164,13 +164,6 @@ def tell_rejected(query: QueryId, rejected: Iterable[Rejected], emit: Subscriber
     for each in rejected:
         lines = "line" if each.count == 1 else "lines"
         shown = "; ".join(map(str, each.first))
-        _log.warning(
-            "query %s skipped %s %s of table %r: %s%s",
-            query,
-            f"{each.count:,}",
-            lines,
-            each.table,
-            shown,
-            "; …" if each.count > len(each.first) else "",
-        )
+        shown += "; …" if each.count > len(each.first) else ""
+        _log.warning("query %s skipped %s %s of table %r: %s", query, f"{each.count:,}", lines, each.table, shown)
         emit(RowsRejected(query, each.table, each.count, each.first))

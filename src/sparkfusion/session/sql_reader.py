@@ -22,9 +22,8 @@ from sparkfusion.session.lazy_query import LazyQuery
 from sparkfusion.session.settings_table import all_settings_listed
 from sparkfusion.session.statements import (
     CopyQuery,
-    ResetOption,
     SetOption,
-    ShowOption,
+    Statement,
     is_explain,
     parse_copy,
     parse_statement,
@@ -88,13 +87,13 @@ class SqlReader:
                 if PARAMETER_VIEW.fullmatch(view):  # DataFusion makes one for each DataFrame among the values
                     context.deregister_table(view)
 
-    def _answer(self, statement: SetOption | ResetOption | ShowOption) -> LazyQuery:
+    def _answer(self, statement: Statement) -> LazyQuery:
         settings = self._engine.settings
         if isinstance(statement, SetOption):
-            settings[statement.name] = statement.value
-            return LazyQuery(self._engine.context.empty_table().limit(0))
-        if isinstance(statement, ResetOption):
-            del settings[statement.name]
+            if statement.value is None:
+                del settings[statement.name]
+            else:
+                settings[statement.name] = statement.value
             return LazyQuery(self._engine.context.empty_table().limit(0))
         shown = settings.as_table()
         if statement.name is not None:

@@ -21,8 +21,10 @@ _OF_TABLES = re.compile(
 
 @dataclass(frozen=True)
 class SetOption:
+    """`SET name = value`; no value means `RESET name`."""
+
     name: str
-    value: str
+    value: str | None
 
 
 @dataclass(frozen=True)
@@ -34,11 +36,6 @@ class ShowOption:
 
 
 @dataclass(frozen=True)
-class ResetOption:
-    name: str
-
-
-@dataclass(frozen=True)
 class CopyQuery:
     """`COPY source tail`: the source is a query or a table's name, the tail begins with TO."""
 
@@ -47,7 +44,7 @@ class CopyQuery:
     tail: str
 
 
-Statement = SetOption | ShowOption | ResetOption
+Statement = SetOption | ShowOption
 
 
 def without_leading_comments(sql: str) -> str:
@@ -83,7 +80,7 @@ def parse_statement(sql: str) -> Statement | None:
     if found := _SHOW.fullmatch(masked):
         return ShowOption(None if found[1].upper() == "ALL" else found[1].lower(), verbose=found[2] is not None)
     if found := _RESET.fullmatch(masked):
-        return ResetOption(found[1].lower())
+        return SetOption(found[1].lower(), None)
     return None
 
 

@@ -82,8 +82,8 @@ def compare_tables(
     differences: list[Difference] = []
     if expected.num_rows != actual.num_rows:
         differences.append(Difference("row count", f"expected {expected.num_rows} rows, got {actual.num_rows}"))
-    differences += found.missing_differences(expected, options.max_differences)
-    differences += found.extra_differences(actual, options.max_differences)
+    differences += row_differences("missing row", expected, found.missing, options)
+    differences += row_differences("extra row", actual, found.extra, options)
     violation = order_violation(actual, order)
     if violation is not None:
         differences.append(Difference("order", violation))
@@ -145,13 +145,12 @@ class RowMatch:
     def extra_count(self) -> int:
         return sum(count for _, count in self.extra)
 
-    def missing_differences(self, expected: pa.Table, limit: int) -> list[Difference]:
-        return [
-            Difference("missing row", render_row(expected, row), count) for row, count in sorted(self.missing)[:limit]
-        ]
 
-    def extra_differences(self, actual: pa.Table, limit: int) -> list[Difference]:
-        return [Difference("extra row", render_row(actual, row), count) for row, count in sorted(self.extra)[:limit]]
+def row_differences(
+    kind: DifferenceKind, table: pa.Table, rows: Sequence[tuple[int, int]], options: CompareOptions
+) -> list[Difference]:
+    shown = sorted(rows)[: options.max_differences]
+    return [Difference(kind, render_row(table, row), count) for row, count in shown]
 
 
 def match_rows(expected: pa.Table, actual: pa.Table, options: CompareOptions) -> RowMatch:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from datafusion import DataFrame, LogicalPlan, SessionContext, col
 from datafusion import expr as df_expr
 
-from sparkfusion.verify.compare import Comparison, Difference, match_rows
+from sparkfusion.verify.compare import Comparison, Difference, match_rows, row_differences
 from sparkfusion.verify.compare_options import CompareOptions
 from sparkfusion.verify.declared_order import as_expr, rank_values
 from sparkfusion.verify.encode import encode_column, plain
@@ -100,8 +100,8 @@ def compare_limited(choice: LimitChoice, answer: pa.Table, expected_rows: int, o
     found = match_rows(choice.must, answer, options)
     rest = _take(answer, [row for row, count in found.extra for _ in range(count)])
     outside = match_rows(choice.may, rest, options)
-    differences = found.missing_differences(choice.must, options.max_differences)
-    differences += outside.extra_differences(rest, options.max_differences)
+    differences = row_differences("missing row", choice.must, found.missing, options)
+    differences += row_differences("extra row", rest, outside.extra, options)
     note = f"{rest.num_rows} rows were taken from {choice.may.num_rows} with equal sort keys at the LIMIT"
     return Comparison(
         tuple(differences),
