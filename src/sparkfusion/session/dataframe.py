@@ -224,8 +224,7 @@ class DataFrame:
             write_options: DataFusion's own options. With them DataFusion's writer is used, which has no modes.
         """
         if write_options is not None or isinstance(compression, ParquetWriterOptions):
-            refuse_mode(mode)
-            return self._write_single_node("write_parquet", path, compression, compression_level, write_options)
+            return self._write_single_node(mode, "write_parquet", path, compression, compression_level, write_options)
         name = compression if isinstance(compression, str) else str(compression.value)
         level = compression_level if compression_level is not None else _DEFAULT_LEVELS.get(name)
         options = {"format.compression": name if level is None else f"{name}({level})"}
@@ -242,8 +241,7 @@ class DataFrame:
     ) -> int:
         """Write the rows as CSV, into a file or a directory as `write_parquet` does. Returns the row count."""
         if write_options is not None:
-            refuse_mode(mode)
-            return self._write_single_node("write_csv", path, with_header, write_options)
+            return self._write_single_node(mode, "write_csv", path, with_header, write_options)
         options = {"format.has_header": str(with_header).lower()}
         return self._write(WriteTarget("CSV", path, options, _names(partition_by)), mode)
 
@@ -257,8 +255,7 @@ class DataFrame:
     ) -> int:
         """Write the rows as newline-delimited JSON, as `write_parquet` does. Returns the row count."""
         if write_options is not None:
-            refuse_mode(mode)
-            return self._write_single_node("write_json", path, write_options)
+            return self._write_single_node(mode, "write_json", path, write_options)
         return self._write(WriteTarget("JSON", path, {}, _names(partition_by)), mode)
 
     def write_table(
@@ -273,8 +270,7 @@ class DataFrame:
                 If there is no such table, "append" raises, and the other modes create one in memory.
         """
         if write_options is not None:
-            refuse_mode(mode if mode != "append" else None)
-            return self._write_single_node("write_table", table_name, write_options)
+            return self._write_single_node(mode if mode != "append" else None, "write_table", table_name, write_options)
         return write_table(self._engine, self._query, table_name, check_mode(mode))
 
     def _write(self, target: WriteTarget, mode: WriteMode | None) -> int:
@@ -283,8 +279,9 @@ class DataFrame:
         written = self._engine.start(copied).read_all()
         return int(written.column(0)[0].as_py())
 
-    def _write_single_node(self, method: str, *args: Any) -> int:
+    def _write_single_node(self, mode: WriteMode | None, method: str, *args: Any) -> int:
         """Use DataFusion's own writer, for options that COPY does not have. It does not return a row count."""
+        refuse_mode(mode)
         rows = self.count()
         call_datafusion(getattr(self._query.inner, method), *args)
         return rows

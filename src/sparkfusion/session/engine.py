@@ -108,7 +108,9 @@ class Engine:
             put = partial(put_rows, self.context, query.changes)
             job, head = PutJob(lambda: self.start(query.source, planned), put), Head(())
         elif planned.distribution.graph is None:
-            job, head = self._single_node_job(id, _single_node_dataframe(query), planned, query), Head(())
+            nothing = query.changes is not None and changes_nothing(query.changes, query.inner)
+            dataframe = count_of_none() if nothing else query.inner
+            job, head = self._single_node_job(id, dataframe, planned, query), Head(())
         else:
             graph = planned.distribution.graph if writes is None else with_head_as_stage(planned.distribution.graph)
             self._emit(QueryPlanned(id, len(graph.stages), graph.task_count, None, planned.seconds))
@@ -236,9 +238,3 @@ class Engine:
                 subscriber(event)
             except Exception:
                 _log.exception("a subscriber failed on %s", type(event).__name__)
-
-
-def _single_node_dataframe(query: LazyQuery) -> datafusion.DataFrame:
-    if query.changes is None or not changes_nothing(query.changes, query.inner):
-        return query.inner
-    return count_of_none()

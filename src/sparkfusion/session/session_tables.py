@@ -39,6 +39,7 @@ class SessionTables:
         self._settings = settings
         self._schema = SessionSchema(context)
         self.object_stores = ObjectStores()
+        self.prepare = self.object_stores.prepare  # gives another context what cannot be sent as data
         self.directories = DirectoryTables(self._schema, settings)
         self.in_memory = MemoryTables(self._schema)
         self.lossy = LossyTables()
@@ -50,10 +51,6 @@ class SessionTables:
         self.in_memory.close()
         self.of_spark.close()
         self.feeds.close()
-
-    def prepare(self, context: SessionContext) -> None:
-        """Give another context what cannot be sent as data: the object stores."""
-        self.object_stores.prepare(context)
 
     def names(self) -> set[str]:
         """The tables of the default schema, where DataFusion puts DataFrames that are values of parameters."""

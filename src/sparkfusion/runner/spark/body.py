@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -43,16 +44,22 @@ def run_on_executor(stage: StageWiring, records: Iterable[bytes]) -> Iterator[by
             again = error.retryable and attempt.tried < stage.attempts and not isinstance(error, LostInputError)
             if again or not stage.answers_errors:
                 raise
-            yield from _failure(attempt, stage, error)
-            return
-        answer = _send_news(stage, SparkAnswer(attempt.key, attempt.origin.spark_attempt, report))
+            answer = SparkAnswer(attempt.key, attempt.origin.spark_attempt, error=error)
+            rows = failure_of(pack_error(error), attempt.origin, attempt.outputs)
+        else:
+            answer = SparkAnswer(attempt.key, attempt.origin.spark_attempt, report)
+            rows = chunks_of(report.manifest.files, attempt.origin, attempt.outputs)
+        data = pack_answer(answer)
+        if stage.news is not None:
+            stage.news.add((data,))
         if not isinstance(stage.outlet, ToRows):
-            yield answer
+            yield data
             return
         try:
-            for partition, row in chunks_of(report.manifest.files, attempt.origin, attempt.outputs):
-                yield from _address_row(stage.outlet, partition, row)
-            yield from _address_row(stage.outlet, attempt.outputs, answer)
+            for partition, row in itertools.chain(rows, [(attempt.outputs, data)]):
+                if stage.outlet.keyed:
+                    yield row_key(partition)
+                yield row
         finally:
             attempt.discard()
 
@@ -128,29 +135,6 @@ class _SparkAttempt:
 
     def discard(self) -> None:
         self._store.discard(self._order.key)
-
-
-def _failure(attempt: _SparkAttempt, stage: StageWiring, error: SparkfusionError) -> Iterator[bytes]:
-    answer = _send_news(stage, SparkAnswer(attempt.key, attempt.origin.spark_attempt, error=error))
-    if not isinstance(stage.outlet, ToRows):
-        yield answer
-        return
-    for partition, row in failure_of(pack_error(error), attempt.origin, attempt.outputs):
-        yield from _address_row(stage.outlet, partition, row)
-    yield from _address_row(stage.outlet, attempt.outputs, answer)
-
-
-def _send_news(stage: StageWiring, answer: SparkAnswer) -> bytes:
-    data = pack_answer(answer)
-    if stage.news is not None:
-        stage.news.add((data,))
-    return data
-
-
-def _address_row(to: ToRows, partition: int, row: bytes) -> Iterator[bytes]:
-    if to.keyed:
-        yield row_key(partition)
-    yield row
 
 
 @cache

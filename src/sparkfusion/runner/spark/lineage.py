@@ -65,7 +65,7 @@ class _Lineage:
         records, pieces = [], []
         table_rows = self._tables.rows(stage.plan)
         for number, task in enumerate(tasks):
-            found = self._tables.inputs(task.plan, table_rows)
+            tables, from_tables = self._tables.inputs(task.plan, table_rows)
             inputs, from_tasks = wire(self._graph, task.groups, self._outputs.__getitem__)
             order = TaskOrder(
                 key=TaskKey(self._job.query, stage.id, number),
@@ -77,8 +77,8 @@ class _Lineage:
                 store_memory=0,
                 recipe=self._recipe,
             )
-            records.append(pack_task(order, TaskWiring(stage.output, inputs, found.tables)))
-            pieces.append([*from_tasks, *found.pieces])
+            records.append(pack_task(order, TaskWiring(stage.output, inputs, tables)))
+            pieces.append([*from_tasks, *from_tables])
         return RowPlan(self._spark, records, pieces)
 
 

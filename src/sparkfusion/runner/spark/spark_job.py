@@ -186,11 +186,11 @@ class SparkJob(CoordinatedJob):
             records, pieces = [], []
             table_rows = self._table_rows(tasks[0].key.stage)
             for task in tasks:
-                found = self._tables.inputs(task.plan, table_rows)
+                tables, from_tables = self._tables.inputs(task.plan, table_rows)
                 rows, from_tasks = self._store.rows_of(task)
-                wiring = TaskWiring(self._job.graph.stage(task.key.stage).output, rows, found.tables)
+                wiring = TaskWiring(self._job.graph.stage(task.key.stage).output, rows, tables)
                 records.append(pack_task(self._order(task, wiring, len(tasks)), wiring))
-                pieces.append([*from_tasks, *found.pieces])
+                pieces.append([*from_tasks, *from_tables])
             return self._store.run(RowPlan(self._spark, records, pieces), work, tasks)
 
     def _table_rows(self, stage: StageId) -> dict[TableId, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -28,14 +27,6 @@ _LARGE_TYPES = "spark.sql.execution.arrow.useLargeVarTypes"
 _TIME_ZONE = "spark.sql.session.timeZone"
 _LARGEST_GUESS = 1 << 40
 _FEWEST_PARTS = 16
-
-
-@dataclass(frozen=True)
-class TableInputs:
-    """What one task reads of registered tables, and where Spark finds the rows."""
-
-    tables: tuple[TableInput, ...] = ()
-    pieces: tuple[Piece, ...] = ()
 
 
 class SparkTables:
@@ -84,17 +75,18 @@ class SparkTables:
             return {}
         return {read.table: self._rows(read) for read in tables_read(decode(stage_plan))}
 
-    def inputs(self, task_plan: bytes, rows: Mapping[TableId, Any]) -> TableInputs:
-        """What one task of the stage reads of the tables."""
+    def inputs(self, task_plan: bytes, rows: Mapping[TableId, Any]) -> tuple[tuple[TableInput, ...], list[Piece]]:
+        """What one task of the stage reads of the tables, and where Spark finds the rows."""
+        inputs: list[TableInput] = []
+        pieces: list[Piece] = []
         if not rows:
-            return TableInputs()
-        inputs, pieces = [], []
+            return (), pieces
         for read in tables_read(decode(task_plan)):
             _, table = self._frames[read.table]
             inputs.append(TableInput(read.table, read.parts, table.schema.serialize().to_pybytes()))
             piece = _piece(rows[read.table], read.parts, table.parts)
             pieces += [piece] if piece is not None else []
-        return TableInputs(tuple(inputs), tuple(pieces))
+        return tuple(inputs), pieces
 
     def _rows(self, read: TableRead) -> Any:
         """The table's rows for one stage: record-batch messages, each after a mark that names the table.
