@@ -19,6 +19,7 @@ from sparkfusion.plan.stage import Stage
 from sparkfusion.runner.base import QueryJob
 from sparkfusion.runner.spark.body import run_for_spark, run_on_executor
 from sparkfusion.runner.spark.casts import for_spark
+from sparkfusion.runner.spark.environment import check_executors
 from sparkfusion.runner.spark.master import attempts_of
 from sparkfusion.runner.spark.rows import RowPlan, as_dataset, shuffle
 from sparkfusion.runner.spark.spark_tables import SparkTables
@@ -29,12 +30,22 @@ from sparkfusion.runner.travelling_functions import TravellingFunctions
 from sparkfusion.worker.task import TaskOrder
 
 
-def lineage(job: QueryJob, session: SparkSession, tables: SparkTables, schema: pa.Schema) -> DataFrame:
-    """A DataFrame of that schema over the last stage of a query whose head only passes rows on. Nothing runs yet."""
-    target = spark_arrow_schema(schema)
-    rows = _Lineage(job, session, tables).last_rows()
-    work = functools.partial(_batches, _wiring(session, keyed=False), target)
-    return as_dataset(session, rows).mapInArrow(work, spark_schema(schema))
+class DataFrames(SparkTables):
+    """What only a runner on Spark can do: Spark DataFrames as tables of queries, and results as Spark DataFrames."""
+
+    def to_spark(self, job: QueryJob, schema: pa.Schema) -> DataFrame:
+        """A DataFrame of that schema over the last stage of a query whose head only passes rows on. It is lazy."""
+        check_executors(self._session.sparkContext)
+        target = spark_arrow_schema(schema)
+        rows = _Lineage(job, self._session, self).last_rows()
+        work = functools.partial(_batches, _wiring(self._session, keyed=False), target)
+        return as_dataset(self._session, rows).mapInArrow(work, spark_schema(schema))
+
+    def from_rows(self, rows: pa.Table) -> DataFrame:
+        """A DataFrame of rows that are here."""
+        target = spark_arrow_schema(rows.schema)
+        batches = [for_spark(batch, target) for batch in rows.to_batches()]
+        return self._session.createDataFrame(pa.Table.from_batches(batches, target), spark_schema(rows.schema))
 
 
 class _Lineage:

@@ -19,9 +19,9 @@ from sparkfusion.runner.coordinated_job import begin_or_cancel
 from sparkfusion.runner.spark.choice import choose_store
 from sparkfusion.runner.spark.environment import check_executors, is_checked
 from sparkfusion.runner.spark.feeding import LazyFeedServer
+from sparkfusion.runner.spark.lineage import DataFrames
 from sparkfusion.runner.spark.master import is_local
 from sparkfusion.runner.spark.reach import check_reach
-from sparkfusion.runner.spark.spark_frames import DataFrames
 from sparkfusion.runner.spark.spark_job import SparkJob
 from sparkfusion.runner.spark.tagged_jobs import TaggedJobs
 from sparkfusion.urls import is_url
