@@ -58,7 +58,7 @@ def client(worker: WorkerProcess) -> flight.FlightClient:
 def options(token: str = TOKEN, secret: str = "") -> flight.FlightCallOptions:
     headers = [(TOKEN_HEADER.encode(), bearer(token).encode())] if token else []
     headers += [(SECRET_HEADER.encode(), secret.encode())] if secret else []
-    return flight.FlightCallOptions(timeout=10, headers=headers)
+    return flight.FlightCallOptions(timeout=60, headers=headers)
 
 
 def test_random_bytes_on_the_port(worker: WorkerProcess) -> None:
