@@ -50,7 +50,7 @@ def tell_when_main_waits():
         while frame is not None:
             stack.append(frame.f_code.co_name)
             frame = frame.f_back
-        if stack[0] == "wait" and "next_frame" in stack:
+        if stack[:2] == ["get", "next_frame"]:
             say("waiting")
             return
         time.sleep(0.005)
