@@ -58,6 +58,15 @@ SETTINGS: tuple[Setting, ...] = (
         "If the build side of a join is estimated to be at most this large, it is broadcast to every task. Otherwise "
         "both sides are shuffled.",
     ),
+    Setting(
+        "sparkfusion.adaptive_broadcast_bytes",
+        "bytes",
+        64 * MIB,
+        "If the build side of a shuffled join turns out to have at most this many bytes, and it costs less, it is "
+        "broadcast to every task, and the other side is not shuffled. 0 means never. -1 means always where that is "
+        "right, whatever it costs, for tests.",
+        minimum=-1,
+    ),
     Setting("sparkfusion.slots", "int", 0, "Tasks that run at the same time. 0 means one for each CPU core."),
     Setting(
         "sparkfusion.tasks",

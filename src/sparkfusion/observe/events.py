@@ -35,6 +35,18 @@ class QueryNotDistributed(Event):
 
 
 @dataclass(frozen=True)
+class JoinDecided(Event):
+    """The exact size of a join's build side is known, so it was decided how the join of a stage runs.
+
+    `absorbed`: the stage of the probe side, if it does not run by itself any more, but as a part of this stage.
+    """
+
+    stage: StageId
+    reason: str
+    absorbed: StageId | None = None
+
+
+@dataclass(frozen=True)
 class StageStarted(Event):
     stage: StageId
     tasks: int

@@ -84,6 +84,7 @@ def _stage_lines(stage: Stage, graph: StageGraph, metrics: StageMetrics | None) 
     tasks = "1 task for the whole plan" if stage.whole else _count(stage.task_count, "task")
     lines = [f"┌ Stage {stage.id} ── {tasks} ── {out}{_summary(metrics, stage.task_count)}"]
     lines += [f"│   {line}" for line in _operator_lines(stage.plan, graph, metrics)]
+    lines += [f"│ decided: {each}" for each in stage.decisions]
     lines += [f"│ from Spark: {read}" for read in narrowed_tables(stage)]
     leaves = task_leaves(stage)
     for task, files in enumerate(leaves[:_SHOWN_TASKS]):

@@ -12,6 +12,7 @@ from sparkfusion.ids import StageId
 from sparkfusion.observe.events import (
     Event,
     FeedProgress,
+    JoinDecided,
     QueryFailed,
     QueryFinished,
     QueryPlanned,
@@ -95,6 +96,8 @@ def advance(state: ProgressState, event: Event) -> ProgressState:
                 rows=state.rows + event.rows,
                 earlier_attempts=state.earlier_attempts + event.earlier_attempts,
             )
+        case JoinDecided() if event.absorbed is not None:
+            return replace(state, stages_total=max(0, state.stages_total - 1))
         case FeedProgress():
             return replace(state, feeds=state.feeds | {event.feed: event})
         case TaskFailed():

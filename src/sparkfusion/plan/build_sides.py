@@ -15,8 +15,8 @@ from sparkfusion.plan.wire import PlanNode, children, copy_of, file_scan_conf, k
 from sparkfusion.plan.wire import wire_pb2 as pb
 from sparkfusion.plan.wire.build import coalesce
 
-_ROW_WISE = frozenset({"projection", "filter", "coalesce_batches", "cooperative"})
-_KEEPS_NO_PARTITIONING = _ROW_WISE | {"local_limit", "unnest"}
+ROW_WISE = frozenset({"projection", "filter", "coalesce_batches", "cooperative"})
+_PARTITION_WISE = ROW_WISE | {"local_limit", "unnest"}
 _COLLECTABLE_RIGHT = {
     pb.INNER: pb.INNER,
     pb.LEFT: pb.RIGHT,
@@ -54,18 +54,24 @@ def choose_build_sides(
         choose_build_sides(child, is_small, width, free=_is_free(root, index, free))
 
 
-def _is_free(node: PlanNode, child: int, free: bool) -> bool:
-    """Whether it does not matter how the rows of a child are partitioned."""
+def is_partition_wise(node: PlanNode) -> bool:
+    """Whether the node works on each partition of its last input by itself, whatever rows are in which partition."""
     name = kind(node)
-    if name in ("repartition", "coalesce_partitions", "sort_preserving_merge"):
-        return True
-    if collects_left(node):
-        return child == 0 or free
     if name == "aggregate":
         return bool(node.aggregate.mode == pb.PARTIAL)
     if name == "sort":
-        return not node.sort.preserve_partitioning or free
-    return name in _KEEPS_NO_PARTITIONING and free
+        return bool(node.sort.preserve_partitioning)
+    return name in _PARTITION_WISE or collects_left(node)
+
+
+def _is_free(node: PlanNode, child: int, free: bool) -> bool:
+    """Whether it does not matter how the rows of a child are partitioned."""
+    name = kind(node)
+    if name in ("repartition", "coalesce_partitions", "sort_preserving_merge") or (collects_left(node) and child == 0):
+        return True
+    if name == "sort" and not node.sort.preserve_partitioning:
+        return True
+    return free and is_partition_wise(node)
 
 
 def _collect_small_side(
@@ -85,7 +91,7 @@ def _collect_small_side(
 
 def _leaf(node: PlanNode) -> PlanNode:
     """The scan below row-wise operators; the node itself if there is none."""
-    while kind(node) in _ROW_WISE:
+    while kind(node) in ROW_WISE:
         (node,) = children(node)
     return node
 

@@ -17,6 +17,7 @@ from sparkfusion.plan.feed_scans import feeds_read
 from sparkfusion.plan.gate import NotDistributableError
 from sparkfusion.plan.joins import collects_left
 from sparkfusion.plan.schema import DescribedSchema
+from sparkfusion.plan.shuffle_joins import find_shuffle_joins
 from sparkfusion.plan.sizing import scan_bytes
 from sparkfusion.plan.sources import exchange_of, exchange_source, exchanges_read
 from sparkfusion.plan.stage import Exchange, ExchangeKind, Head, Stage, StageGraph
@@ -42,7 +43,7 @@ def cut(root: PlanNode, describe: Describe) -> StageGraph:
     stages = tuple(cutter.stages)
     consumers = {exchange: stage for stage in stages for exchange in stage.inputs}
     exchanges = tuple(_with_final_kind(exchange, consumers.get(exchange.id)) for exchange in cutter.exchanges)
-    return StageGraph(stages, exchanges, head)
+    return find_shuffle_joins(StageGraph(stages, exchanges, head))
 
 
 def _with_final_kind(exchange: Exchange, consumer: Stage | None) -> Exchange:

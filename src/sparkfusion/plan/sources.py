@@ -32,9 +32,15 @@ def exchange_source(exchange: ExchangeId, groups: int, schema: bytes, width: int
     made = arrow_scan(schema, width)
     if computed:
         made.arrow_scan.base_conf.projection_exprs = computed
-    for group in range(groups):
-        made.arrow_scan.base_conf.file_groups.add().files.add().path = f"{_PREFIX}{exchange}/{group}"
+    set_groups(made, exchange, groups)
     return made
+
+
+def set_groups(source: PlanNode, exchange: ExchangeId, groups: int) -> None:
+    """Let an exchange source read that many groups, in place."""
+    del source.arrow_scan.base_conf.file_groups[:]
+    for group in range(groups):
+        source.arrow_scan.base_conf.file_groups.add().files.add().path = f"{_PREFIX}{exchange}/{group}"
 
 
 def exchange_of(node: PlanNode) -> ExchangeId | None:

@@ -32,12 +32,25 @@ class Exchange:
 
 
 @dataclass(frozen=True)
+class ShuffleJoin:
+    """A join of two shuffles that may become a broadcast join while the query runs (`plan/shuffle_joins.py`).
+
+    `build_first`: the build side probably is the smaller one, so the probe side waits until its exact size is known.
+    """
+
+    build: ExchangeId
+    probe: ExchangeId
+    build_first: bool
+
+
+@dataclass(frozen=True)
 class Stage:
     """A part of the plan between exchanges, in DataFusion's encoding, with exchange sources as leaves.
 
     `mergeable`: a task may read several shuffle partitions at once, because every partitioned leaf of the stage is a
     shuffle. `deterministic`: a second attempt gives the same rows, so lost output may be recomputed without recomputing
-    what was read before. `whole`: its one task runs all partitions of the query's whole plan.
+    what was read before. `whole`: its one task runs all partitions of the query's whole plan. `collects`: shuffles
+    that each of its tasks reads whole. `decisions`: what was decided about its joins while the query ran, and why.
     """
 
     id: StageId
@@ -49,6 +62,9 @@ class Stage:
     deterministic: bool
     scan_bytes: int = 0
     whole: bool = False
+    shuffle_join: ShuffleJoin | None = None
+    collects: tuple[ExchangeId, ...] = ()
+    decisions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -99,6 +115,10 @@ class StageGraph:
     def producer_of(self, exchange_id: ExchangeId) -> Stage:
         return self.stage(self.exchange(exchange_id).producer)
 
+    def with_stage(self, changed: Stage) -> StageGraph:
+        """The same graph with another stage in the place of the one with that number."""
+        return replace(self, stages=tuple(changed if stage.id == changed.id else stage for stage in self.stages))
+
     @property
     def repeatable(self) -> bool:
         """Whether running it again, whole or in part, gives the same rows."""
@@ -121,6 +141,7 @@ class StageGraph:
                     "plan_bytes": len(stage.plan),
                     "scan_bytes": stage.scan_bytes,
                     "deterministic": stage.deterministic,
+                    **({"decisions": list(stage.decisions)} if stage.decisions else {}),
                 }
                 for stage in self.stages
             ],

@@ -1,4 +1,5 @@
-"""Adaptive decisions: taken when a stage is about to start, from the exact sizes of its inputs.
+"""Which partitions each task of a stage runs: decided when the stage is about to start, from the exact sizes of its
+inputs.
 
 See docs/adr/0014-decide-from-exact-sizes.md.
 """
@@ -7,7 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sparkfusion.exchange.manifest import bytes_per_partition
 from sparkfusion.plan.isolate import Partitions
+from sparkfusion.plan.stage import ExchangeKind, Stage
+from sparkfusion.runner.query_state import QueryState
+
+
+def layout_of(state: QueryState, stage: Stage) -> tuple[Partitions, ...]:
+    """The partitions of each task of a stage whose inputs are complete."""
+    if not stage.mergeable or not state.policy.merge_small_partitions:
+        return one_task_per_partition(stage.task_count)
+    sizes = [0] * stage.task_count
+    for exchange_id in stage.inputs:
+        exchange = state.graph.exchange(exchange_id)
+        if exchange.kind is ExchangeKind.SHUFFLE and exchange_id not in stage.collects:
+            each = bytes_per_partition(state.manifests(exchange.producer), exchange.partitions)
+            sizes = [a + b for a, b in zip(sizes, each, strict=True)]
+    return merge_small_partitions(sizes, state.policy.bytes_per_partition)
 
 
 def one_task_per_partition(count: int) -> tuple[Partitions, ...]:

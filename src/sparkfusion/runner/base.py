@@ -75,6 +75,10 @@ class RunningJob(Protocol):
         """Reports of the committed tasks so far."""
         ...
 
+    def graph(self) -> StageGraph | None:
+        """The stages as they run, after what was decided so far; None if it is not distributed."""
+        ...
+
     def feeds(self) -> list[FeedStats]:
         """How far the query's feeds are."""
         ...

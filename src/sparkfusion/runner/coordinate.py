@@ -10,6 +10,7 @@ from typing import Protocol
 from sparkfusion.errors import InternalError, SparkfusionError, classify
 from sparkfusion.ids import ExchangeId, StageId, TaskKey
 from sparkfusion.observe.events import (
+    JoinDecided,
     StageFinished,
     StageStarted,
     TaskFailed,
@@ -22,8 +23,8 @@ from sparkfusion.plan.stage import StageGraph
 from sparkfusion.plan.wire import decode
 from sparkfusion.runner.base import QueryJob
 from sparkfusion.runner.job_feeds import feed_input
+from sparkfusion.runner.join_decisions import JoinDecision
 from sparkfusion.runner.machine import (
-    HEAD,
     Aborted,
     CancelRequested,
     Command,
@@ -32,8 +33,6 @@ from sparkfusion.runner.machine import (
     Launch,
     MachineEvent,
     OutputLost,
-    Policy,
-    QueryState,
     RunTasks,
     Started,
     TaskErrored,
@@ -41,6 +40,7 @@ from sparkfusion.runner.machine import (
     TaskSucceeded,
     transition,
 )
+from sparkfusion.runner.query_state import HEAD, Policy, QueryState
 from sparkfusion.worker.task import TaskInput, TaskOrder, TaskReport
 
 
@@ -115,6 +115,11 @@ class QueryCoordinator:
     def cancel(self, reason: str) -> None:
         self._inbox.put(CancelRequested(reason))
 
+    @property
+    def graph(self) -> StageGraph:
+        """The stages as they run, after what was decided so far. Any thread may ask."""
+        return self._state.graph
+
     def reports(self) -> list[TaskReport]:
         return [report for _, report in sorted(self._reports.items())]
 
@@ -131,6 +136,9 @@ class QueryCoordinator:
     def _carry_out(self, command: Command, launcher: TaskLauncher) -> None:
         if isinstance(command, Discard):
             launcher.discard(command.key)
+        elif isinstance(command, JoinDecision):
+            decided = JoinDecided(self._job.query, command.stage, command.reason, command.absorbed)
+            self._job.emit(decided)
         elif isinstance(command, RunTasks):
             if command.first:
                 self._job.emit(StageStarted(self._job.query, command.stage, len(command.launches)))
@@ -138,7 +146,7 @@ class QueryCoordinator:
 
     def _order(self, launch: Launch) -> TaskOrder:
         """The part of a task's order that is the same on every runner. The runner adds the rest."""
-        job, graph = self._job, self._job.graph
+        job, graph = self._job, self.graph
         job.emit(TaskStarted(job.query, launch.key))
         if launch.key.stage == HEAD:
             plan = graph.head.plan or b""

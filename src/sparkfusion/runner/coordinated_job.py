@@ -16,11 +16,12 @@ from sparkfusion.exchange.delivery import Delivery
 from sparkfusion.exchange.sink import ConsumerSink, Sink
 from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.ids import TaskKey
+from sparkfusion.plan.stage import StageGraph
 from sparkfusion.runner.base import QueryJob
 from sparkfusion.runner.coordinate import QueryCoordinator
 from sparkfusion.runner.job_feeds import JobFeeds
-from sparkfusion.runner.machine import HEAD, Policy
 from sparkfusion.runner.pool import TaskPool
+from sparkfusion.runner.query_state import HEAD, Policy
 from sparkfusion.worker import open_work
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.memory_limits import memory_share, spill_directory
@@ -84,6 +85,9 @@ class CoordinatedJob(ABC):
 
     def reports(self) -> list[TaskReport]:
         return self._coordinator.reports()
+
+    def graph(self) -> StageGraph:
+        return self._coordinator.graph
 
     def feeds(self) -> list[FeedStats]:
         return self._feeds.stats()
@@ -171,6 +175,9 @@ def policy_of(job: QueryJob) -> Policy:
         worker_losses=settings.integer("max_worker_losses"),
         bytes_per_partition=settings.integer("bytes_per_partition"),
         merge_small_partitions=settings.flag("merge_small_partitions"),
+        adaptive_broadcast_bytes=settings.integer("adaptive_broadcast_bytes"),
+        task_memory=task_memory(job, alone=False),
+        max_plan_bytes=settings.integer("max_plan_bytes"),
     )
 
 

@@ -9,18 +9,16 @@ starts only when all its inputs are committed; after an outcome no task is start
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import dataclass, replace
 
 from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionError, TaskCrashError, WorkerLostError
-from sparkfusion.exchange.manifest import Manifest, bytes_per_partition
-from sparkfusion.ids import ExchangeId, QueryId, SourceFile, StageId, TaskKey
+from sparkfusion.exchange.manifest import Manifest
+from sparkfusion.ids import StageId, TaskKey
 from sparkfusion.plan.isolate import Partitions
-from sparkfusion.plan.stage import ExchangeKind, Stage, StageGraph
-from sparkfusion.runner.adapt import merge_small_partitions, one_task_per_partition
+from sparkfusion.runner.adapt import layout_of
+from sparkfusion.runner.join_decisions import JoinDecision, decide_joins, held_back
+from sparkfusion.runner.query_state import HEAD, Outcome, QueryState, StageState, TaskState
 
-HEAD: StageId = 0
 MOST_LOSSES = 8
 MOST_CRASHES = 2
 MOST_MOVES = 2
@@ -28,7 +26,6 @@ _SUSPECT_HINT = (
     "look into the workers' logs; if they were lost for another reason, run the query again, "
     "or raise sparkfusion.max_worker_losses"
 )
-Outcome = Literal["finished", "failed", "cancelled"]
 
 # ---- events
 
@@ -122,71 +119,7 @@ class End:
     error: SparkfusionError | None = None
 
 
-Command = RunTasks | Discard | End
-
-# ---- state
-
-
-@dataclass(frozen=True)
-class Policy:
-    retries: int = 3
-    worker_losses: int = 3
-    bytes_per_partition: int = 16 * 1024 * 1024
-    merge_small_partitions: bool = True
-
-
-@dataclass(frozen=True)
-class TaskState:
-    attempt: int = 0
-    running: bool = False
-    failures: int = 0
-    crashes: int = 0
-    moves: int = 0
-    worker_losses: int = 0
-    manifest: Manifest | None = None
-
-
-@dataclass(frozen=True)
-class StageState:
-    """The state of one stage. `layout` lists the partitions of each task; it is decided when the stage first starts."""
-
-    layout: tuple[Partitions, ...] = ()
-    tasks: tuple[TaskState, ...] = ()
-
-    @property
-    def started(self) -> bool:
-        return bool(self.layout)
-
-    @property
-    def done(self) -> bool:
-        return self.started and all(task.manifest is not None for task in self.tasks)
-
-
-@dataclass(frozen=True)
-class QueryState:
-    query: QueryId
-    graph: StageGraph
-    policy: Policy = Policy()
-    stages: Mapping[StageId, StageState] = field(default_factory=dict)
-    outcome: Outcome | None = None
-
-    def stage(self, stage_id: StageId) -> StageState:
-        return self.stages.get(stage_id, StageState())
-
-    def manifests(self, stage_id: StageId) -> list[Manifest]:
-        return [task.manifest for task in self.stage(stage_id).tasks if task.manifest is not None]
-
-    def files(self, exchange_id: ExchangeId, group: int) -> tuple[SourceFile, ...]:
-        """The committed files of a group: of a partition in a shuffle, otherwise of a producer task."""
-        exchange = self.graph.exchange(exchange_id)
-        if exchange.kind is ExchangeKind.SHUFFLE:
-            found = [f for manifest in self.manifests(exchange.producer) for f in manifest.of_partition(group)]
-        else:
-            tasks = self.stage(exchange.producer).tasks
-            manifest = tasks[group].manifest if group < len(tasks) else None
-            found = list(manifest.files) if manifest is not None else []
-        return tuple(SourceFile(file.path, file.bytes) for file in found)
-
+Command = RunTasks | Discard | JoinDecision | End
 
 Step = tuple[QueryState, tuple[Command, ...]]
 
@@ -320,19 +253,21 @@ def _consumer_has_rows_of(state: QueryState, lost: set[StageId]) -> bool:
 
 def _launch_ready(state: QueryState) -> Step:
     """Start every task that is needed, is not running, and whose inputs are complete."""
-    commands: list[Command] = []
+    state, decisions = decide_joins(state)
+    commands: list[Command] = [*decisions]
+    waiting = held_back(state)
     for stage in state.graph.stages:
-        if not _inputs_done(state, stage.inputs):
+        if stage.id in waiting or not state.inputs_done(stage.inputs):
             continue
         first = not state.stage(stage.id).started
         if first:
-            layout = _layout(state, stage)
+            layout = layout_of(state, stage)
             fresh = StageState(layout, tuple(TaskState() for _ in layout))
             state = replace(state, stages={**state.stages, stage.id: fresh})
         state, launches = _launch_idle(state, stage.id)
         if launches:
             commands.append(RunTasks(stage.id, launches, first))
-    if not state.graph.head.streams and _inputs_done(state, state.graph.head.inputs):
+    if not state.graph.head.streams and state.inputs_done(state.graph.head.inputs):
         first = not state.stage(HEAD).started
         if first:
             state = replace(state, stages={**state.stages, HEAD: StageState(((0,),), (TaskState(),))})
@@ -351,22 +286,6 @@ def _launch_idle(state: QueryState, stage_id: StageId) -> tuple[QueryState, tupl
     for launch in launches:
         state = _with_task(state, launch.key, replace(stage.tasks[launch.key.task], running=True))
     return state, launches
-
-
-def _layout(state: QueryState, stage: Stage) -> tuple[Partitions, ...]:
-    if not stage.mergeable or not state.policy.merge_small_partitions:
-        return one_task_per_partition(stage.task_count)
-    sizes = [0] * stage.task_count
-    for exchange_id in stage.inputs:
-        exchange = state.graph.exchange(exchange_id)
-        if exchange.kind is ExchangeKind.SHUFFLE:
-            each = bytes_per_partition(state.manifests(exchange.producer), exchange.partitions)
-            sizes = [a + b for a, b in zip(sizes, each, strict=True)]
-    return merge_small_partitions(sizes, state.policy.bytes_per_partition)
-
-
-def _inputs_done(state: QueryState, inputs: tuple[ExchangeId, ...]) -> bool:
-    return all(state.stage(state.graph.exchange(exchange).producer).done for exchange in inputs)
 
 
 def _streaming_stage(state: QueryState) -> StageId:

@@ -24,10 +24,10 @@ from sparkfusion.ids import StageId, TaskKey
 from sparkfusion.plan.stage import ExchangeKind, Stage
 from sparkfusion.runner.base import QueryJob
 from sparkfusion.runner.coordinated_job import CoordinatedJob, task_memory
-from sparkfusion.runner.machine import HEAD
 from sparkfusion.runner.members import Member, Members, NoWorkerError, at_once
 from sparkfusion.runner.passed import AttemptRows, OtherRowsError, PassedRows
 from sparkfusion.runner.pool import TaskPool
+from sparkfusion.runner.query_state import HEAD
 from sparkfusion.runner.travelling_functions import TravellingFunctions
 from sparkfusion.transport.membership import Cluster, RoutedTask
 from sparkfusion.worker.cancel import CancelToken
@@ -216,8 +216,9 @@ class WorkerJob(CoordinatedJob):
 
     def _order(self, order: TaskOrder, member: Member) -> TaskOrder:
         """The order as this worker gets it."""
-        graph = self._job.graph
+        graph = self.graph()
         stage = graph.stage(order.key.stage)
+        broadcast = [each for each in stage.inputs if graph.exchange(each).kind is ExchangeKind.BROADCAST]
         resumes = order.feed is not None and order.destination == "consumer"
         return replace(
             order,
@@ -228,7 +229,7 @@ class WorkerJob(CoordinatedJob):
             reader=self._functions.readers.get(order.feed.feed) if order.feed is not None else None,
             recipe=self._functions.recipe,
             here="" if self._near else member.address,
-            shared=tuple(each for each in stage.inputs if graph.exchange(each).kind is ExchangeKind.BROADCAST),
+            shared=(*broadcast, *stage.collects),
             patience=self._stall,
             extensions=self._extensions,
         )

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from sparkfusion.errors import QueryCancelledError
 from sparkfusion.feed.dispatch import FeedStats
+from sparkfusion.plan.stage import StageGraph
 from sparkfusion.session.query import RunningQuery
 from sparkfusion.worker.task import TaskReport
 
@@ -46,6 +47,9 @@ class CountingJob(ABC):
 
     def reports(self) -> list[TaskReport]:
         return self.running.reports() if self.running is not None else []
+
+    def graph(self) -> StageGraph | None:
+        return self.running.graph() if self.running is not None else None
 
     def feeds(self) -> list[FeedStats]:
         return self.running.feeds() if self.running is not None else []

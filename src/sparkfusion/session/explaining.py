@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, get_args
 
 import datafusion
@@ -30,14 +31,16 @@ def explain_query(
     if format not in get_args(ExplainFormat):
         raise UserError(f"explain has the formats {', '.join(get_args(ExplainFormat))}, not {format!r}")
     planned = planned or engine.plan(query)
-    reports, feeds = [], []
+    reports, feeds, distribution = [], [], planned.distribution
     if analyze:
         with engine.start(query, planned) as running:
             for _ in running:
                 pass
-            reports, feeds = running.reports(), running.feeds()
+            reports, feeds, ran = running.reports(), running.feeds(), running.graph()
+            if ran is not None and any(stage.decisions for stage in ran.stages):
+                distribution = replace(distribution, graph=ran)
     return render_explain(
-        planned.distribution,
+        distribution,
         lambda: _single_node_text(query),
         reports=reports,
         format=format,

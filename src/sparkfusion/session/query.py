@@ -14,7 +14,7 @@ from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.feed.rejected import Rejected, add_up
 from sparkfusion.ids import QueryId, StageId
 from sparkfusion.observe.events import QueryFailed, QueryFinished, RowsRejected, Subscriber
-from sparkfusion.plan.stage import Head
+from sparkfusion.plan.stage import Head, StageGraph
 from sparkfusion.runner.base import RunningJob
 from sparkfusion.worker.task import TaskReport
 
@@ -68,6 +68,10 @@ class RunningQuery(Iterator[pa.RecordBatch]):
 
     def reports(self) -> list[TaskReport]:
         return self._job.reports()
+
+    def graph(self) -> StageGraph | None:
+        """The stages as they run: joins are decided while the query runs. None if the query is not distributed."""
+        return self._job.graph()
 
     def feeds(self) -> list[FeedStats]:
         """The state of each feed of the query: units found, read and waiting."""

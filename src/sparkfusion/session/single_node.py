@@ -16,6 +16,7 @@ from sparkfusion.errors import QueryCancelledError, SparkfusionError, classify
 from sparkfusion.exchange.channel import Channel, ChannelClosedError
 from sparkfusion.exchange.owned import OwnedDirectory
 from sparkfusion.feed.dispatch import FeedStats
+from sparkfusion.plan.stage import StageGraph
 from sparkfusion.session.reasons import TARGET
 from sparkfusion.worker import loops, open_work
 from sparkfusion.worker.cancel import CancelToken
@@ -100,6 +101,9 @@ class SingleNodeJob:
 
     def reports(self) -> list[TaskReport]:
         return []
+
+    def graph(self) -> StageGraph | None:
+        return None
 
     def feeds(self) -> list[FeedStats]:
         return []

@@ -19,6 +19,7 @@ from sparkfusion.errors import SparkfusionError, UserError
 from sparkfusion.exchange.owned import OwnedDirectory
 from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.ids import QueryId
+from sparkfusion.plan.stage import StageGraph
 from sparkfusion.runner.base import RunningJob
 from sparkfusion.urls import is_url, plain_path
 from sparkfusion.worker.task import TaskReport
@@ -241,6 +242,9 @@ class PlacedJob:
 
     def reports(self) -> list[TaskReport]:
         return self._job.reports()
+
+    def graph(self) -> StageGraph | None:
+        return self._job.graph()
 
     def feeds(self) -> list[FeedStats]:
         return self._job.feeds()

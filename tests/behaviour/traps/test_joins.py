@@ -14,7 +14,7 @@ from sparkfusion import Session
 from sparkfusion.plan.distribute import ISOLATION_OPTIONS, distribute
 from sparkfusion.plan.stage import ExchangeKind, StageGraph
 from sparkfusion.plan.wire import PlanNode, decode, kind, walk
-from sparkfusion.runner.machine import QueryState
+from sparkfusion.runner.query_state import QueryState
 from sparkfusion.verify import Outcome, assert_distributed_eq, verify_query
 from tests.behaviour.traps.conftest import (
     PARTITIONED_JOINS,

@@ -19,7 +19,6 @@ from sparkfusion.exchange.manifest import FrameFile, Manifest
 from sparkfusion.ids import TaskKey
 from sparkfusion.plan.stage import Exchange, ExchangeKind, Head, Stage, StageGraph
 from sparkfusion.runner.machine import (
-    HEAD,
     MOST_MOVES,
     CancelRequested,
     Command,
@@ -27,8 +26,6 @@ from sparkfusion.runner.machine import (
     End,
     MachineEvent,
     OutputLost,
-    Policy,
-    QueryState,
     RunTasks,
     Started,
     TaskErrored,
@@ -36,6 +33,7 @@ from sparkfusion.runner.machine import (
     TaskSucceeded,
     transition,
 )
+from sparkfusion.runner.query_state import HEAD, Policy, QueryState
 
 GATHER, SHUFFLE = ExchangeKind.GATHER, ExchangeKind.SHUFFLE
 

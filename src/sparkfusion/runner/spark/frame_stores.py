@@ -8,7 +8,7 @@ import tempfile
 import threading
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -137,7 +137,7 @@ class ShuffleStore(SparkStore):
 
     readable_at_once = False
 
-    def __init__(self, spark: SparkContext, query: QueryId, graph: StageGraph) -> None:
+    def __init__(self, spark: SparkContext, query: QueryId, graph: Callable[[], StageGraph]) -> None:
         self._spark = spark
         self._graph = graph
         self._files = FileStore(spark, query, "", in_memory=is_local(spark))
@@ -152,7 +152,7 @@ class ShuffleStore(SparkStore):
 
     def rows_of(self, task: TaskOrder) -> tuple[tuple[RowInput, ...], list[Piece]]:
         with self._lock:
-            return wire(self._graph, ((i.exchange, i.group) for i in task.inputs), self._outputs.__getitem__)
+            return wire(self._graph(), ((i.exchange, i.group) for i in task.inputs), self._outputs.__getitem__)
 
     def run(self, plan: RowPlan, function: TaskFunction, tasks: Sequence[TaskOrder]) -> list[SparkAnswer]:
         stage, outputs = tasks[0].key.stage, tasks[0].outputs
@@ -180,7 +180,7 @@ class ShuffleStore(SparkStore):
             forget(self._spark, each)
 
     def _read_here(self, stage: StageId) -> bool:
-        return self._graph.stage(stage).output in self._graph.head.inputs
+        return self._graph().stage(stage).output in self._graph().head.inputs
 
     def _with_files_here(self, rows: list[bytes]) -> list[SparkAnswer]:
         spool = ChunkSpool(Path(tempfile.mkdtemp(dir=self._files.directory)))
@@ -193,7 +193,7 @@ class ShuffleStore(SparkStore):
         return [self._move_here(answer, spool) for answer in answers]
 
     def _move_here(self, answer: SparkAnswer, spool: ChunkSpool) -> SparkAnswer:
-        output = self._graph.stage(answer.key.stage).output
+        output = self._graph().stage(answer.key.stage).output
         origin = Origin(output, answer.key.task, answer.key.attempt, answer.spark_attempt)
         if answer.report is None or not spool.has(origin):  # tasks that write files send no rows
             return answer

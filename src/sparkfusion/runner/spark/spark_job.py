@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,10 @@ from sparkfusion.exchange.sink import FileSink, Sink
 from sparkfusion.exchange.store import SHARED_MEMORY
 from sparkfusion.ids import FeedId, SourceFile, StageId, TableId, TaskKey
 from sparkfusion.plan.sizing import is_light
+from sparkfusion.plan.stage import StageGraph
 from sparkfusion.runner.base import QueryJob
 from sparkfusion.runner.coordinated_job import CoordinatedJob, task_memory
-from sparkfusion.runner.machine import HEAD
+from sparkfusion.runner.query_state import HEAD
 from sparkfusion.runner.spark.body import run_on_executor
 from sparkfusion.runner.spark.choice import StoreChoice, choose_store
 from sparkfusion.runner.spark.environment import check_executors
@@ -57,7 +58,7 @@ class SparkJob(CoordinatedJob):
         self._choice = choose_store(job.settings, spark)
         self._functions = TravellingFunctions.pickle_all(job, "Spark executors")
         self._compression = job.settings.compression(leaves_machine=self._choice.kind != "local")
-        self._store = _open_store(self._choice, job, spark)
+        self._store = _open_store(self._choice, job, spark, self.graph)
         self._jobs = TaggedJobs(spark, f"sparkfusion-{job.query}")
         self._memory_used = 0
         self._news = TaskNews(spark, self._hear)
@@ -88,7 +89,7 @@ class SparkJob(CoordinatedJob):
 
     def _belongs_here(self, tasks: Sequence[TaskOrder]) -> bool:
         """Whether a stage is so small that running it in this process takes less time than starting a Spark job."""
-        stage = self._job.graph.stage(tasks[0].key.stage)
+        stage = self.graph().stage(tasks[0].key.stage)
         read = stage.scan_bytes + sum(file.size for task in tasks for each in task.inputs for file in each.files)
         if self._store.here is None or read > self._job.settings.integer("small_stage_bytes"):
             return False
@@ -188,7 +189,7 @@ class SparkJob(CoordinatedJob):
             for task in tasks:
                 tables, from_tables = self._tables.inputs(task.plan, table_rows)
                 rows, from_tasks = self._store.rows_of(task)
-                wiring = TaskWiring(self._job.graph.stage(task.key.stage).output, rows, tables)
+                wiring = TaskWiring(self.graph().stage(task.key.stage).output, rows, tables)
                 records.append(pack_task(self._order(task, wiring, len(tasks)), wiring))
                 pieces.append([*from_tasks, *from_tables])
             return self._store.run(RowPlan(self._spark, records, pieces), work, tasks)
@@ -197,7 +198,7 @@ class SparkJob(CoordinatedJob):
         """The rows of the tables that a stage reads: made once for each stage, for all its jobs and attempts."""
         with self._tables_lock:
             if stage not in self._rows_of_stage:
-                self._rows_of_stage[stage] = self._tables.rows(self._job.graph.stage(stage).plan)
+                self._rows_of_stage[stage] = self._tables.rows(self.graph().stage(stage).plan)
             return self._rows_of_stage[stage]
 
     def _wiring(self, tasks: Sequence[TaskOrder]) -> StageWiring:
@@ -226,7 +227,7 @@ class SparkJob(CoordinatedJob):
 
     def _memory_limit(self, order: TaskOrder) -> int:
         """The memory limit of a task. On other machines, the user's; 0 leaves it to the executor's machine."""
-        if self._job.graph.stage(order.key.stage).whole:
+        if self.graph().stage(order.key.stage).whole:
             return UNLIMITED
         if is_local(self._spark):
             return task_memory(self._job, alone=False)
@@ -274,9 +275,9 @@ class SparkJob(CoordinatedJob):
             Path(file.path).unlink()
 
 
-def _open_store(choice: StoreChoice, job: QueryJob, spark: SparkContext) -> SparkStore:
+def _open_store(choice: StoreChoice, job: QueryJob, spark: SparkContext, graph: Callable[[], StageGraph]) -> SparkStore:
     if choice.kind == "spark":
-        return ShuffleStore(spark, job.query, job.graph)
+        return ShuffleStore(spark, job.query, graph)
     if choice.kind == "shared":
         check_reach(spark, choice.directory)
     if is_url(choice.directory):
