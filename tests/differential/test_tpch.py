@@ -14,6 +14,11 @@ from tests.runners import FLIGHT, LOCAL, SPARK, Runner
 from tests.suites.differential import FEW_MINUTES, SCALE, SPARK_PARTITIONS, SuiteRun, suite_run
 
 NUMBERS = range(1, TPCH.query_count + 1)
+TARGET = "datafusion.execution.target_partitions"
+NO_COLLECTED_JOINS = {
+    "datafusion.optimizer.hash_join_single_partition_threshold": 0,
+    "datafusion.optimizer.hash_join_single_partition_threshold_rows": 0,
+}
 
 
 @pytest.fixture(scope="session")
@@ -42,12 +47,23 @@ def test_query_gives_its_single_node_answer(
 @pytest.mark.parametrize("number", NUMBERS)
 def test_one_task_gives_the_single_node_answer(files: Path, connect_shared: Connect, number: int) -> None:
     settings = {"sparkfusion.bytes_per_partition": 1, "sparkfusion.tasks": 1}
-    session = connect_shared(settings | {"datafusion.execution.target_partitions": 3})
+    session = connect_shared(settings | {TARGET: 3})
     TPCH.register(session, files)
     query = session.sql(TPCH.queries()[number])
     graph = query.distribution().graph
     assert graph is not None
     assert [stage.whole for stage in graph.stages] == [True]
+    assert compare_tables(query.to_datafusion().to_arrow_table(), query.collect()).equal
+
+
+@pytest.mark.runners(LOCAL, reason="what a plan answers after a decision does not depend on where its tasks run")
+@pytest.mark.parametrize("number", NUMBERS)
+def test_broadcast_joins_give_the_single_node_answer(files: Path, connect_shared: Connect, number: int) -> None:
+    """Every join is planned as a shuffle join, and becomes a broadcast join where that is right."""
+    settings = {"sparkfusion.broadcast_bytes": 0, "sparkfusion.adaptive_broadcast_bytes": -1, **NO_COLLECTED_JOINS}
+    session = connect_shared({**settings, "sparkfusion.bytes_per_partition": 1, TARGET: 3})
+    TPCH.register(session, files)
+    query = session.sql(TPCH.queries()[number])
     assert compare_tables(query.to_datafusion().to_arrow_table(), query.collect()).equal
 
 
