@@ -13,21 +13,19 @@ from sparkfusion.exchange.manifest import FrameFile, Manifest
 from sparkfusion.ids import SourceFile, StageId, TaskKey
 from sparkfusion.plan.stage import Exchange, ExchangeKind, Head, Stage, StageGraph
 from sparkfusion.runner.machine import (
-    HEAD,
     Command,
     Discard,
     End,
     Launch,
     MachineEvent,
     OutputLost,
-    Policy,
-    QueryState,
     RunTasks,
     Started,
     TaskErrored,
     TaskSucceeded,
     transition,
 )
+from sparkfusion.runner.query_state import HEAD, Policy, QueryState
 
 _FILE_BYTES = 4 << 20
 

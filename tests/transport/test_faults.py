@@ -18,7 +18,7 @@ import pytest
 
 import sparkfusion
 from sparkfusion.errors import ExternalError
-from sparkfusion.observe.events import Event, StageFinished, TaskFailed, TaskFinished, TaskStarted
+from sparkfusion.observe.events import Event, JoinDecided, StageFinished, TaskFailed, TaskFinished, TaskStarted
 from tests import leaks
 from tests.transport.conftest import StartWorker
 from tests.transport.tables import QUESTIONS, SHUFFLED, register, write_tables
@@ -193,6 +193,19 @@ def test_a_silent_worker_costs_seconds_long_before_it_counts_as_lost(
         finally:
             three[0].send(signal.SIGCONT)
     until_idle(three, 5)
+
+
+def test_a_lost_build_side_of_a_broadcast_join_is_made_again(
+    session: sparkfusion.Session, three: list[WorkerProcess], answers: dict[str, list[dict[str, Any]]]
+) -> None:
+    session.config["sparkfusion.adaptive_broadcast_bytes"] = -1
+    for threshold in ("hash_join_single_partition_threshold", "hash_join_single_partition_threshold_rows"):
+        session.config[f"datafusion.optimizer.{threshold}"] = 0
+    events = on_moment(session, lambda event: isinstance(event, JoinDecided), lambda: three[0].send(signal.SIGKILL))
+    assert session.sql(QUESTIONS["shipping priority"]).to_pylist() == answers["shipping priority"]
+    (first, *_) = [event for event in events if isinstance(event, JoinDecided)]
+    assert first.absorbed is not None
+    assert max(event.key.attempt for event in events if isinstance(event, TaskFinished)) >= 1
 
 
 def test_what_was_lost_is_made_again_elsewhere(
