@@ -41,7 +41,7 @@ METHODS = {
         file line text why
     """,
     "RunningQuery": """
-        cancel close feeds read_all rejected reports
+        cancel close feeds graph read_all rejected reports
     """,
     "Session": """
         catalog close config context create_dataframe deregister_table deregister_udaf deregister_udf
