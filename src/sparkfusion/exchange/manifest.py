@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
 from sparkfusion.ids import TaskKey
 
@@ -33,16 +32,6 @@ class Manifest:
     @property
     def bytes(self) -> int:
         return sum(file.bytes for file in self.files)
-
-    def of_partition(self, partition: int) -> Sequence[FrameFile]:
-        return self._by_partition.get(partition, ())
-
-    @cached_property
-    def _by_partition(self) -> dict[int, list[FrameFile]]:
-        found: dict[int, list[FrameFile]] = {}
-        for file in self.files:
-            found.setdefault(file.partition, []).append(file)
-        return found
 
 
 def bytes_per_partition(manifests: Iterable[Manifest], partitions: int) -> list[int]:

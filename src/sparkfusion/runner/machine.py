@@ -153,7 +153,7 @@ def _on_success(state: QueryState, event: TaskSucceeded) -> Step:
     last_stream = state.graph.head.streams and event.key.stage == _streaming_stage(state)
     if event.key.stage == HEAD or (last_stream and state.stage(event.key.stage).done):
         return replace(state, outcome="finished"), (End("finished"),)
-    return _launch_ready(state)
+    return _launch_ready(state) if state.stage(event.key.stage).done else (state, ())
 
 
 def _on_error(state: QueryState, event: TaskErrored) -> Step:
@@ -262,15 +262,14 @@ def _launch_ready(state: QueryState) -> Step:
         first = not state.stage(stage.id).started
         if first:
             layout = layout_of(state, stage)
-            fresh = StageState(layout, tuple(TaskState() for _ in layout))
-            state = replace(state, stages={**state.stages, stage.id: fresh})
+            state = replace(state, stages={**state.stages, stage.id: StageState.of(layout)})
         state, launches = _launch_idle(state, stage.id)
         if launches:
             commands.append(RunTasks(stage.id, launches, first))
     if not state.graph.head.streams and state.inputs_done(state.graph.head.inputs):
         first = not state.stage(HEAD).started
         if first:
-            state = replace(state, stages={**state.stages, HEAD: StageState(((0,),), (TaskState(),))})
+            state = replace(state, stages={**state.stages, HEAD: StageState.of(((0,),))})
         state, launches = _launch_idle(state, HEAD)
         if launches:
             commands.append(RunTasks(HEAD, launches, first))
@@ -279,13 +278,14 @@ def _launch_ready(state: QueryState) -> Step:
 
 def _launch_idle(state: QueryState, stage_id: StageId) -> tuple[QueryState, tuple[Launch, ...]]:
     stage = state.stage(stage_id)
-    idle = [i for i, task in enumerate(stage.tasks) if task.manifest is None and not task.running]
+    if not stage.idle:
+        return state, ()
     launches = tuple(
-        Launch(TaskKey(state.query, stage_id, index, stage.tasks[index].attempt), stage.layout[index]) for index in idle
+        Launch(TaskKey(state.query, stage_id, index, task.attempt), stage.layout[index])
+        for index, task in enumerate(stage.tasks)
+        if task.is_idle
     )
-    for launch in launches:
-        state = _with_task(state, launch.key, replace(stage.tasks[launch.key.task], running=True))
-    return state, launches
+    return replace(state, stages={**state.stages, stage_id: stage.with_all_running()}), launches
 
 
 def _streaming_stage(state: QueryState) -> StageId:
@@ -298,6 +298,5 @@ def _task_of(state: QueryState, key: TaskKey) -> TaskState | None:
 
 
 def _with_task(state: QueryState, key: TaskKey, task: TaskState) -> QueryState:
-    stage = state.stage(key.stage)
-    tasks = (*stage.tasks[: key.task], task, *stage.tasks[key.task + 1 :])
-    return replace(state, stages={**state.stages, key.stage: replace(stage, tasks=tasks)})
+    stage = state.stage(key.stage).with_task(key.task, task)
+    return replace(state, stages={**state.stages, key.stage: stage})

@@ -3,11 +3,12 @@ one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
-from sparkfusion.exchange.manifest import Manifest
+from sparkfusion.exchange.manifest import FrameFile, Manifest
 from sparkfusion.ids import ExchangeId, QueryId, SourceFile, StageId
 from sparkfusion.plan.isolate import Partitions
 from sparkfusion.plan.stage import ExchangeKind, StageGraph
@@ -37,13 +38,28 @@ class TaskState:
     worker_losses: int = 0
     manifest: Manifest | None = None
 
+    @property
+    def is_idle(self) -> bool:
+        return self.manifest is None and not self.running
+
 
 @dataclass(frozen=True)
 class StageState:
-    """The state of one stage. `layout` lists the partitions of each task; it is decided when the stage first starts."""
+    """The state of one stage. `layout` lists the partitions of each task; it is decided when the stage first starts.
+
+    `unfinished` counts the tasks without committed output, and `idle` those of them that do not run. They are kept
+    because no event may look at every task: a stage of a thousand tasks has thousands of events.
+    """
 
     layout: tuple[Partitions, ...] = ()
     tasks: tuple[TaskState, ...] = ()
+    unfinished: int = 0
+    idle: int = 0
+
+    @classmethod
+    def of(cls, layout: tuple[Partitions, ...]) -> StageState:
+        """A stage that starts now. All of its tasks are idle."""
+        return cls(layout, (TaskState(),) * len(layout), len(layout), len(layout))
 
     @property
     def started(self) -> bool:
@@ -51,7 +67,29 @@ class StageState:
 
     @property
     def done(self) -> bool:
-        return self.started and all(task.manifest is not None for task in self.tasks)
+        return self.started and self.unfinished == 0
+
+    @cached_property
+    def files_by_partition(self) -> Mapping[int, Sequence[FrameFile]]:
+        """The committed files of each output partition, in the order of the tasks."""
+        found: dict[int, list[FrameFile]] = {}
+        for file in (file for task in self.tasks if task.manifest is not None for file in task.manifest.files):
+            found.setdefault(file.partition, []).append(file)
+        return found
+
+    def with_task(self, index: int, task: TaskState) -> StageState:
+        before = self.tasks[index]
+        return StageState(
+            self.layout,
+            (*self.tasks[:index], task, *self.tasks[index + 1 :]),
+            self.unfinished + (task.manifest is None) - (before.manifest is None),
+            self.idle + task.is_idle - before.is_idle,
+        )
+
+    def with_all_running(self) -> StageState:
+        """The same stage after its idle tasks were started."""
+        tasks = tuple(replace(task, running=True) if task.is_idle else task for task in self.tasks)
+        return StageState(self.layout, tasks, self.unfinished, 0)
 
 
 @dataclass(frozen=True)
@@ -74,10 +112,10 @@ class QueryState:
     def files(self, exchange_id: ExchangeId, group: int) -> tuple[SourceFile, ...]:
         """The committed files of a group: of a partition in a shuffle, otherwise of a producer task."""
         exchange = self.graph.exchange(exchange_id)
+        producer = self.stage(exchange.producer)
         if exchange.kind is ExchangeKind.SHUFFLE:
-            found = [f for manifest in self.manifests(exchange.producer) for f in manifest.of_partition(group)]
+            found = producer.files_by_partition.get(group, ())
         else:
-            tasks = self.stage(exchange.producer).tasks
-            manifest = tasks[group].manifest if group < len(tasks) else None
-            found = list(manifest.files) if manifest is not None else []
+            manifest = producer.tasks[group].manifest if group < len(producer.tasks) else None
+            found = manifest.files if manifest is not None else ()
         return tuple(SourceFile(file.path, file.bytes) for file in found)
