@@ -16,7 +16,7 @@ for which fewer runners do. The nearest mark counts:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -76,6 +76,13 @@ def parameters_for(test: pytest.Function) -> list[ParameterSet]:
     mark = test.get_closest_marker("sample")
     sample = (LOCAL, FLIGHT) if mark is None else _checked(mark, test)
     return [pytest.param(name, marks=[] if name in sample else [pytest.mark.long]) for name in names]
+
+
+def some_first(cases: Mapping[str, str], first: Collection[str]) -> list[ParameterSet]:
+    """Cases by their ids. `make test` runs the first ones only."""
+    return [
+        pytest.param(case, id=name, marks=[] if name in first else [pytest.mark.long]) for name, case in cases.items()
+    ]
 
 
 def runner_of(item: pytest.Item) -> str | None:

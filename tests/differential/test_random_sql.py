@@ -19,7 +19,7 @@ LONG_RUN = 1_000
 SPARK_CASES = 25
 
 
-@pytest.mark.sample("local", "flight", "spark-local")
+@pytest.mark.sample("local", "flight")
 @pytest.mark.timeout(0)  # a case that hangs is found by its own time limit
 def test_random_queries_give_their_single_node_answers(
     runner: Runner, request: pytest.FixtureRequest, fuzz_cases: int

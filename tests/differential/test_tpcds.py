@@ -79,7 +79,7 @@ def test_query_gives_its_single_node_answer(
     tpcds.check(number, partitions, one_task=undivided(partitions))
 
 
-@pytest.mark.sample("flight")
+@pytest.mark.long
 @pytest.mark.runners(FLIGHT, *SPARK, reason="all queries at all partition counts are above")
 @pytest.mark.parametrize("number", LEAST_ALIKE)
 def test_query_gives_its_single_node_answer_elsewhere(tpcds: SuiteRun, number: int, connect_shared: Connect) -> None:

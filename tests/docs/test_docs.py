@@ -29,6 +29,7 @@ def test_the_python_snippets_of_a_page_run_in_order(page: Path) -> None:
     assert _SHOWN_FRAME not in run_snippets(page, session=session), "a frame is printed where its rows are meant"
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("lineitem", "spark")
 def test_the_python_snippets_about_spark_run_in_order() -> None:
     run_snippets(ROOT / "docs" / "spark.md")

@@ -104,6 +104,7 @@ def test_the_last_attempt_tells_its_error(session: Session, spark: SparkSession,
     assert_usable(session)
 
 
+@pytest.mark.long
 def test_a_worker_that_always_dies_fails_the_query(session: Session, tmp_path: Path) -> None:
     counter = Counter(tmp_path / "count")
     session.register_udf(troubled(counter, _killed, always=True))
@@ -115,6 +116,7 @@ def test_a_worker_that_always_dies_fails_the_query(session: Session, tmp_path: P
     assert_usable(session)
 
 
+@pytest.mark.long
 def test_a_worker_that_dies_twice_fails_the_query_where_spark_tries_once(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ from sparkfusion.observe.events import QueryPlanned
 from tests.behaviour.parts import DISTRIBUTED, PARTS, TOTAL, record, rows_of, write_parts
 from tests.behaviour.probes import Counter, until
 from tests.conftest import Connect
+from tests.runners import some_first
 from tests.spark.conf import settings
 from tests.spark_session import scratch_of
 
@@ -94,9 +95,10 @@ QUERIES = {
     "from Spark, joined with files": "select sp.s, t.v from sp join t on sp.id = t.v",
     "from Spark, twice": "select id from sp union all select id from sp where k = 1 union all select v from t",
 }
+FIRST = ("filter", "aggregation", "window", "no rows", "from Spark, aggregated", "from Spark, joined with files")
 
 
-@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
+@pytest.mark.parametrize("query", some_first(QUERIES, FIRST))
 def test_rows_are_those_of_collect(shared: Session, query: str) -> None:
     frame = shared.sql(query)
     out = frame.to_spark()
@@ -322,6 +324,7 @@ def test_a_users_error_keeps_our_words(session: Session, query: str) -> None:
         out.collect()
 
 
+@pytest.mark.long
 def test_a_fault_that_is_mended_is_forgotten(session: Session, tmp_path: Path) -> None:
     """What Spark keeps between two actions must not be the error of the first."""
     fault = tmp_path / "fault"

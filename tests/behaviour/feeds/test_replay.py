@@ -55,6 +55,7 @@ def test_after_a_failure_every_unit_is_there_once(session: Session, tmp_path: Pa
     assert (provider.calls, provider.asked, provider.closed) == ([None], UNITS, 1), "the provider is not asked again"
 
 
+@pytest.mark.sample("local", "flight")
 def test_after_failures_in_several_tasks(session: Session, tmp_path: Path) -> None:
     session.config["sparkfusion.feed_units_ahead"] = 4
     failing = {5: 1, 17: 1, 18: 1, 39: 1}

@@ -27,7 +27,7 @@ from tests.suites.feeds import (
     settled,
 )
 
-pytestmark = [pytest.mark.sample("local", "flight", "spark-local"), ONE_STORE]
+pytestmark = ONE_STORE
 
 AHEAD = 4
 
@@ -105,6 +105,7 @@ def test_an_endless_provider_stops_when_the_query_has_enough(session: Session, q
 
 @pytest.mark.runners(*NOT_LOCAL, reason=ALL_RUN_LOCALLY)
 @pytest.mark.parametrize("name", ["limit", "limit of a union", "limit in a subquery"])
+@pytest.mark.sample("local", "flight", "spark-local")
 def test_an_endless_provider_stops_on_every_runner(session: Session, name: str) -> None:
     check_endless(session, *ENOUGH[name])
 
@@ -254,6 +255,7 @@ def blocking(door: Door) -> Scripted:
     return Scripted(script)
 
 
+@pytest.mark.sample("local", "flight", "spark-local")
 def test_cancel_does_not_wait_for_a_provider_that_blocks(session: Session) -> None:
     with Door() as door:
         provider = feed_numbers(session, "f", blocking(door), tasks=2)

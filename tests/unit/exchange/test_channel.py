@@ -133,7 +133,7 @@ def test_a_signal_at_any_moment_leaves_the_channel_unlocked() -> None:
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         with ThreadPoolExecutor(1) as coordinator:
-            for _ in range(2000):
+            for _ in range(500):
                 channel = Channel(2)
                 with pytest.raises(KeyboardInterrupt):
                     get_after_alarm(channel, moments.uniform(1e-6, 60e-6))
