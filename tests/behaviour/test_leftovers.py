@@ -15,10 +15,9 @@ from sparkfusion import Session, SparkfusionError
 from tests.behaviour.parts import DISTRIBUTED, write_parts
 from tests.behaviour.probes import until
 from tests.conftest import Connect
-from tests.runners import NAMES
 from tests.suites.feeds import feed_numbers
 
-pytestmark = pytest.mark.sample(*NAMES)  # every store removes its files
+pytestmark = pytest.mark.sample("local", "flight", "spark-local")
 
 TIMES = 4
 OWN_FILES = pytest.mark.runners("local", "flight", reason="Spark keeps files of its own in the same directory")

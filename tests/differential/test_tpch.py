@@ -67,7 +67,7 @@ def test_broadcast_joins_give_the_single_node_answer(files: Path, connect_shared
     assert compare_tables(query.to_datafusion().to_arrow_table(), query.collect()).equal
 
 
-@pytest.mark.sample("flight", "spark-local")
+@pytest.mark.sample("flight")
 @pytest.mark.runners(FLIGHT, *SPARK, reason="all partition counts are above")
 @pytest.mark.parametrize("number", NUMBERS)
 def test_query_gives_its_single_node_answer_elsewhere(tpch: SuiteRun, number: int, connect_shared: Connect) -> None:

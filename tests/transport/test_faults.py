@@ -228,7 +228,7 @@ def long_rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.long)])
 def test_rows_that_flow_go_on_where_a_lost_worker_left_off(
     three: list[WorkerProcess], long_rows: Path, how: signal.Signals, tmp_path: Path
 ) -> None:
@@ -307,7 +307,9 @@ threading.Event().wait()
 """
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "hangs"])
+@pytest.mark.parametrize(
+    "how", [signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.long)], ids=["killed", "hangs"]
+)
 def test_a_coordinator_vanishes(three: list[WorkerProcess], tables: Path, how: signal.Signals) -> None:
     command = [sys.executable, "-c", COORDINATOR, url_of(three), str(tables), str(ROOT)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as coordinator:
