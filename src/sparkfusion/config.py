@@ -16,6 +16,8 @@ from sparkfusion.errors import UnknownSettingError, UserError
 
 PREFIX = "sparkfusion."
 MIB = 1024 * 1024
+ALWAYS = -1
+"""The value of some sizes that makes a decision the same every time where it is right, whatever it costs."""
 
 SettingType = Literal["int", "bytes", "bool", "text", "choice"]
 
@@ -65,6 +67,15 @@ SETTINGS: tuple[Setting, ...] = (
         "If the build side of a shuffled join turns out to have at most this many bytes, and it costs less, it is "
         "broadcast to every task, and the other side is not shuffled. 0 means never. -1 means always where that is "
         "right, whatever it costs, for tests.",
+        minimum=-1,
+    ),
+    Setting(
+        "sparkfusion.key_set_bytes",
+        "bytes",
+        32 * MIB,
+        "The keys of small filtered tables are computed first. They reduce the scans of large tables that are joined "
+        "with them, if the keys have at most this many bytes. 0 means never. -1 means always where that is right, "
+        "whatever it costs, for tests.",
         minimum=-1,
     ),
     Setting("sparkfusion.slots", "int", 0, "Tasks that run at the same time. 0 means one for each CPU core."),

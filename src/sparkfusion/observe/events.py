@@ -47,6 +47,15 @@ class JoinDecided(Event):
 
 
 @dataclass(frozen=True)
+class KeySetDecided(Event):
+    """The key set that a stage computed is complete, so it was decided whether it reduces scans."""
+
+    stage: StageId
+    reason: str
+    used: bool
+
+
+@dataclass(frozen=True)
 class StageStarted(Event):
     stage: StageId
     tasks: int

@@ -32,7 +32,7 @@ _SWAPPED = {
 _BOTH_SIDES = frozenset({pb.INNER, pb.LEFT, pb.RIGHT, pb.FULL})
 _ORDERED = frozenset({"sort", "sort_preserving_merge", "sort_merge_join", "window"})
 _WORTH_IT = 2  # sizes are guesses
-_NOTHING = 2**32 - 1  # how the format spells a projection to no column at all
+NO_COLUMN = 2**32 - 1  # how the format spells a projection to no column at all
 
 
 def choose_build_sides(
@@ -133,7 +133,7 @@ def _swap(join: pb.HashJoin, width: Callable[[PlanNode], int]) -> None:
     left, right = width(join.left), width(join.right)
     if join.join_type in _BOTH_SIDES:
         given = list(join.projection) or list(range(left + right))
-        moved = [index if index == _NOTHING else index + right if index < left else index - left for index in given]
+        moved = [index if index == NO_COLUMN else index + right if index < left else index - left for index in given]
         join.projection[:] = moved
     for column in join.filter.column_indices:
         column.side = 1 - column.side

@@ -6,7 +6,7 @@ collected-left join a broadcast, each replaced by an exchange source. What is le
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 
 import pyarrow as pa
@@ -16,11 +16,12 @@ from sparkfusion.plan.determinism import is_deterministic, may_repeat
 from sparkfusion.plan.feed_scans import feeds_read
 from sparkfusion.plan.gate import NotDistributableError
 from sparkfusion.plan.joins import collects_left
+from sparkfusion.plan.key_sets import KeySetPolicy, insert_key_sets
 from sparkfusion.plan.schema import DescribedSchema
 from sparkfusion.plan.shuffle_joins import find_shuffle_joins
 from sparkfusion.plan.sizing import scan_bytes
 from sparkfusion.plan.sources import exchange_of, exchange_source, exchanges_read
-from sparkfusion.plan.stage import Exchange, ExchangeKind, Head, Stage, StageGraph
+from sparkfusion.plan.stage import Exchange, ExchangeKind, Head, KeySet, Stage, StageGraph
 from sparkfusion.plan.unit_wise import split_inputs
 from sparkfusion.plan.wire import PlanNode, body, children, copy_of, encode, file_scan_conf, kind, partition_count
 from sparkfusion.plan.wire import wire_pb2 as pb
@@ -29,9 +30,11 @@ from sparkfusion.plan.wire.build import local_limit, projection
 Describe = Callable[[PlanNode], DescribedSchema]
 
 
-def cut(root: PlanNode, describe: Describe) -> StageGraph:
+def cut(root: PlanNode, describe: Describe, key_sets: KeySetPolicy | None = None) -> StageGraph:
     """Cut a plan that passed the gate and the rules. The plan is consumed."""
     cutter = _Cutter(describe)
+    if key_sets is not None:
+        insert_key_sets(root, lambda node: describe(node).arrow, cutter.make_key_set, key_sets)
     cutter.cut_below(root)
     if partition_count(root) > 1 or feeds_read(root):
         cutter.gather(root)
@@ -41,13 +44,14 @@ def cut(root: PlanNode, describe: Describe) -> StageGraph:
     if head.plan is not None:
         describe(root)  # whether it can be decoded at all without what is now below an exchange
     stages = tuple(cutter.stages)
-    consumers = {exchange: stage for stage in stages for exchange in stage.inputs}
-    exchanges = tuple(_with_final_kind(exchange, consumers.get(exchange.id)) for exchange in cutter.exchanges)
+    shared = {exchange for stage in stages if stage.task_count > 1 for exchange in stage.inputs}
+    exchanges = tuple(_with_final_kind(exchange, shared) for exchange in cutter.exchanges)
     return find_shuffle_joins(StageGraph(stages, exchanges, head))
 
 
-def _with_final_kind(exchange: Exchange, consumer: Stage | None) -> Exchange:
-    if exchange.kind is ExchangeKind.GATHER and consumer is not None and consumer.task_count > 1:
+def _with_final_kind(exchange: Exchange, shared: Set[ExchangeId]) -> Exchange:
+    """`shared`: what stages of several tasks read."""
+    if exchange.kind is ExchangeKind.GATHER and exchange.id in shared:
         return replace(exchange, kind=ExchangeKind.BROADCAST)
     return exchange
 
@@ -132,6 +136,13 @@ class _Cutter:
         tasks = partition_count(node)
         exchange = self._add_stage(node, tasks=tasks, kind=ExchangeKind.GATHER, partitions=1, described=described)
         node.CopyFrom(_source(exchange, tasks, described))
+
+    def make_key_set(self, plan: PlanNode, key_set: KeySet) -> PlanNode:
+        """Make a plan stages of its own, and return the scan of its rows."""
+        self.cut_below(plan)
+        self.gather(plan)
+        self.exchanges[-1] = replace(self.exchanges[-1], key_set=key_set)
+        return plan
 
     def _forward(self, child: PlanNode, above: PlanNode) -> None:
         """Make the part that reads a feed a stage of its own, under an operator that cannot work unit by unit.

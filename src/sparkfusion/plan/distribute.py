@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from contextlib import suppress
 
+from sparkfusion.errors import PlanTooDeepError
 from sparkfusion.ids import FeedId, TableId
 from sparkfusion.plan.build_sides import choose_build_sides
 from sparkfusion.plan.cut import cut
 from sparkfusion.plan.feed_scans import feed_of
-from sparkfusion.plan.gate import check_physical
+from sparkfusion.plan.gate import NotDistributableError, check_physical
+from sparkfusion.plan.key_sets import KeySetPolicy
 from sparkfusion.plan.rules import apply_rules
 from sparkfusion.plan.schema import SchemaProbe
 from sparkfusion.plan.stage import StageGraph
 from sparkfusion.plan.table_parts import parts_of
-from sparkfusion.plan.wire import PlanNode, walk
+from sparkfusion.plan.wire import PlanNode, copy_of, walk
+from sparkfusion.plan.wire.depth import check_depth
 
 ISOLATION_OPTIONS: dict[str, str] = {
     # docs/traps.md#shared-file-queue
@@ -43,6 +47,7 @@ def distribute(
     probe: SchemaProbe,
     small_feeds: Collection[FeedId] = (),
     small_tables: Collection[TableId] = (),
+    key_sets: KeySetPolicy | None = None,
 ) -> StageGraph:
     """Cut a plan into stages, or raise `NotDistributableError` with the reason. The plan is consumed."""
     check_physical(root)
@@ -53,4 +58,18 @@ def distribute(
 
     if small_feeds or any(parts_of(node) for node in walk(root)):
         choose_build_sides(root, is_small, lambda node: len(probe.describe(node).arrow))
-    return cut(apply_rules(root), probe.describe)
+    root = apply_rules(root)
+    return with_key_sets(lambda plan, policy: cut(plan, probe.describe, policy), root, key_sets)
+
+
+def with_key_sets(
+    make: Callable[[PlanNode, KeySetPolicy | None], StageGraph], root: PlanNode, policy: KeySetPolicy | None
+) -> StageGraph:
+    """Make stages of a plan, with key sets unless they make it too deep to be decoded, or impossible to cut."""
+    if policy is not None:
+        with suppress(NotDistributableError, PlanTooDeepError):
+            graph = make(copy_of(root), policy)
+            for stage in graph.stages:
+                check_depth(stage.plan)
+            return graph
+    return make(root, None)

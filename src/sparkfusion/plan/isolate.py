@@ -43,7 +43,7 @@ class IsolatedPlan:
 def isolate(stage: Stage, partitions: Partitions) -> IsolatedPlan:
     """The plan of the task of `stage` that computes `partitions` (several only if the stage is mergeable)."""
     if stage.whole:
-        return IsolatedPlan(stage.plan, ())
+        return IsolatedPlan(stage.plan, groups_read(decode(stage.plan)) if stage.inputs else ())
     root = decode(stage.plan)
     restrict(root.repartition.input if kind(root) == "repartition" else root, partitions)
     feeds = feeds_read(root)

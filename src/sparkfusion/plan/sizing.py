@@ -35,9 +35,14 @@ def in_memory_weight(held: int) -> int:
 
 def is_light(plan: bytes) -> bool:
     """Whether the work is proportional to the input: no product of inputs, no Python function that may take long."""
-    if _PYTHON_FUNCTION in plan:
+    if calls_python(plan):
         return False
     return not any(kind(node) in ("cross_join", "nested_loop_join", "unnest") for node in walk(decode(plan)))
+
+
+def calls_python(plan: bytes) -> bool:
+    """Whether a plan calls a Python function, aggregate or window."""
+    return _PYTHON_FUNCTION in plan
 
 
 def _file_bytes(file: pb.PartitionedFile) -> int:

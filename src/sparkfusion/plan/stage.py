@@ -20,8 +20,20 @@ class ExchangeKind(StrEnum):
 
 
 @dataclass(frozen=True)
+class KeySet:
+    """The rows of an exchange are keys that reduce scans (`plan/key_sets.py`).
+
+    `values`: how many different keys there are at most, without the filters of their table; None if not known.
+    """
+
+    columns: tuple[str, ...]
+    values: int | None
+
+
+@dataclass(frozen=True)
 class Exchange:
-    """A stage border. `partitions` is how many outputs each producer task writes (1 unless it is a shuffle)."""
+    """A stage border. `partitions` is how many outputs each producer task writes (1 unless it is a shuffle).
+    `key_set`: whether to use it is not decided yet."""
 
     id: ExchangeId
     kind: ExchangeKind
@@ -29,6 +41,7 @@ class Exchange:
     partitions: int
     column_names: tuple[str, ...]
     keys: tuple[str, ...] = ()
+    key_set: KeySet | None = None
 
 
 @dataclass(frozen=True)

@@ -4,35 +4,70 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sparkfusion.ids import ExchangeId
 from sparkfusion.plan.determinism import is_deterministic
+from sparkfusion.plan.distribute import with_key_sets
 from sparkfusion.plan.gate import check_physical
+from sparkfusion.plan.key_sets import KeySetPolicy, insert_key_sets
+from sparkfusion.plan.schema import SchemaProbe
 from sparkfusion.plan.sizing import scan_bytes
-from sparkfusion.plan.stage import Exchange, ExchangeKind, Head, Stage, StageGraph
+from sparkfusion.plan.sources import exchange_source, exchanges_read
+from sparkfusion.plan.stage import Exchange, ExchangeKind, Head, KeySet, Stage, StageGraph
 from sparkfusion.plan.wire import PlanNode, encode, partition_count
 from sparkfusion.plan.wire.build import coalesce
 
 
-def keep_whole(root: PlanNode, columns: Sequence[str]) -> StageGraph:
+def keep_whole(
+    root: PlanNode, columns: Sequence[str], probe: SchemaProbe, key_sets: KeySetPolicy | None = None
+) -> StageGraph:
     """The stage graph of a plan that one task runs, or raise `NotDistributableError` with the reason.
 
     DataFusion exchanges rows between the partitions in memory, so rows cross no files and a build side is read once.
-    The plan is encoded and decoded like that of any task.
+    The plan is encoded and decoded like that of any task. Key sets are stages before it, of one task each.
 
     Args:
         columns: the names of the plan's columns.
     """
     check_physical(root)
-    partitions = partition_count(root)
-    plan = encode(coalesce(root) if partitions > 1 else root)
-    stage = Stage(
-        id=1,
-        plan=plan,
-        task_count=1,
-        inputs=(),
-        output=1,
-        mergeable=False,
-        deterministic=is_deterministic(root),
-        scan_bytes=scan_bytes(root),
-        whole=True,
-    )
-    return StageGraph((stage,), (Exchange(1, ExchangeKind.GATHER, 1, 1, tuple(columns)),), Head((1,)))
+
+    def make(plan: PlanNode, policy: KeySetPolicy | None) -> StageGraph:
+        maker = _Maker(probe)
+        if policy is not None:
+            insert_key_sets(plan, lambda node: probe.describe(node).arrow, maker.make_key_set, policy)
+        last = maker.add(plan, columns)
+        return StageGraph(tuple(maker.stages), tuple(maker.exchanges), Head((last,)))
+
+    return with_key_sets(make, root, key_sets)
+
+
+class _Maker:
+    """Collects the stages of one graph."""
+
+    def __init__(self, probe: SchemaProbe) -> None:
+        self._probe = probe
+        self.stages: list[Stage] = []
+        self.exchanges: list[Exchange] = []
+
+    def add(self, root: PlanNode, columns: Sequence[str], key_set: KeySet | None = None) -> ExchangeId:
+        """Make the plan a stage of one task."""
+        number = len(self.stages) + 1
+        self.exchanges.append(Exchange(number, ExchangeKind.GATHER, number, 1, tuple(columns), key_set=key_set))
+        self.stages.append(
+            Stage(
+                id=number,
+                plan=encode(coalesce(root) if partition_count(root) > 1 else root),
+                task_count=1,
+                inputs=exchanges_read(root),
+                output=number,
+                mergeable=False,
+                deterministic=is_deterministic(root),
+                scan_bytes=scan_bytes(root),
+                whole=True,
+            )
+        )
+        return number
+
+    def make_key_set(self, plan: PlanNode, key_set: KeySet) -> PlanNode:
+        schema = self._probe.describe(plan)
+        exchange = self.add(plan, schema.arrow.names, key_set)
+        return exchange_source(exchange, 1, schema.encoded, len(schema.arrow), schema.computed)

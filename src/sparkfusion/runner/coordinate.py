@@ -11,6 +11,7 @@ from sparkfusion.errors import InternalError, SparkfusionError, classify
 from sparkfusion.ids import ExchangeId, StageId, TaskKey
 from sparkfusion.observe.events import (
     JoinDecided,
+    KeySetDecided,
     StageFinished,
     StageStarted,
     TaskFailed,
@@ -24,6 +25,7 @@ from sparkfusion.plan.wire import decode
 from sparkfusion.runner.base import QueryJob
 from sparkfusion.runner.job_feeds import feed_input
 from sparkfusion.runner.join_decisions import JoinDecision
+from sparkfusion.runner.key_set_decisions import KeySetDecision
 from sparkfusion.runner.machine import (
     Aborted,
     CancelRequested,
@@ -139,6 +141,8 @@ class QueryCoordinator:
         elif isinstance(command, JoinDecision):
             decided = JoinDecided(self._job.query, command.stage, command.reason, command.absorbed)
             self._job.emit(decided)
+        elif isinstance(command, KeySetDecision):
+            self._job.emit(KeySetDecided(self._job.query, command.stage, command.reason, command.used))
         elif isinstance(command, RunTasks):
             if command.first:
                 self._job.emit(StageStarted(self._job.query, command.stage, len(command.launches)))

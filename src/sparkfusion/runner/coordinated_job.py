@@ -176,6 +176,7 @@ def policy_of(job: QueryJob) -> Policy:
         bytes_per_partition=settings.integer("bytes_per_partition"),
         merge_small_partitions=settings.flag("merge_small_partitions"),
         adaptive_broadcast_bytes=settings.integer("adaptive_broadcast_bytes"),
+        key_set_bytes=settings.integer("key_set_bytes"),
         task_memory=task_memory(job, alone=False),
         max_plan_bytes=settings.integer("max_plan_bytes"),
     )

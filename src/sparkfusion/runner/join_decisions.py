@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from sparkfusion.config import ALWAYS
 from sparkfusion.errors import PlanTooDeepError
 from sparkfusion.ids import StageId
 from sparkfusion.plan.shuffle_joins import broadcast_build_side
@@ -16,9 +17,6 @@ from sparkfusion.plan.stage import ExchangeKind, Stage
 from sparkfusion.runner.adapt import layout_of
 from sparkfusion.runner.query_state import Policy, QueryState
 
-ALWAYS = -1
-"""The value of `adaptive_broadcast_bytes` that makes every join a broadcast join where that is right, whatever it
-costs."""
 _MEMORY_PER_BYTE = 8
 """Frames may be compressed, and a hash table takes memory as well."""
 _HASHING = 10

@@ -17,6 +17,7 @@ from sparkfusion.ids import StageId, TaskKey
 from sparkfusion.plan.isolate import Partitions
 from sparkfusion.runner.adapt import layout_of
 from sparkfusion.runner.join_decisions import JoinDecision, decide_joins, held_back
+from sparkfusion.runner.key_set_decisions import KeySetDecision, decide_key_sets
 from sparkfusion.runner.query_state import HEAD, Outcome, QueryState, StageState, TaskState
 
 MOST_LOSSES = 8
@@ -119,7 +120,7 @@ class End:
     error: SparkfusionError | None = None
 
 
-Command = RunTasks | Discard | JoinDecision | End
+Command = RunTasks | Discard | JoinDecision | KeySetDecision | End
 
 Step = tuple[QueryState, tuple[Command, ...]]
 
@@ -253,8 +254,9 @@ def _consumer_has_rows_of(state: QueryState, lost: set[StageId]) -> bool:
 
 def _launch_ready(state: QueryState) -> Step:
     """Start every task that is needed, is not running, and whose inputs are complete."""
+    state, key_sets = decide_key_sets(state)
     state, decisions = decide_joins(state)
-    commands: list[Command] = [*decisions]
+    commands: list[Command] = [*key_sets, *decisions]
     waiting = held_back(state)
     for stage in state.graph.stages:
         if stage.id in waiting or not state.inputs_done(stage.inputs):

@@ -24,6 +24,7 @@ class Policy:
     bytes_per_partition: int = 16 * 1024 * 1024
     merge_small_partitions: bool = True
     adaptive_broadcast_bytes: int = 0
+    key_set_bytes: int = 1 << 50
     task_memory: int = 1 << 50
     max_plan_bytes: int = 1 << 50
 

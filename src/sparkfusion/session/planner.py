@@ -15,12 +15,14 @@ from datafusion import SessionContext
 from datafusion.plan import ExecutionPlan
 
 from sparkfusion import config
+from sparkfusion.config import ALWAYS
 from sparkfusion.errors import PlanTooDeepError, PlanTooLargeError, SparkfusionError, classify
 from sparkfusion.feed.feed import FeedDeclaration
 from sparkfusion.plan.distribute import ISOLATION_OPTIONS, distribute
 from sparkfusion.plan.feed_scans import FeedScan
 from sparkfusion.plan.functions import register_spark_functions, spark_functions
 from sparkfusion.plan.gate import NotDistributableError, check_arrow_scans, check_logical
+from sparkfusion.plan.key_sets import KeySetPolicy
 from sparkfusion.plan.schema import SchemaProbe
 from sparkfusion.plan.sizing import choose_partitions, in_memory_weight, scan_bytes
 from sparkfusion.plan.stage import Distribution, StageGraph, Why
@@ -169,10 +171,11 @@ class Planner:
         probe = self._probe_for(functions)
         broadcast = settings.integer("broadcast_bytes")
         small = self._tables.feeds.small(attempt.feeds, broadcast, broadcast // _BYTES_PER_ROW)
+        key_sets = _key_set_policy(attempt)
         if attempt.whole:
-            graph = keep_whole(root, attempt.planned.schema().names)
+            graph = keep_whole(root, attempt.planned.schema().names, probe, key_sets)
         else:
-            graph = distribute(root, probe, small, self._tables.of_spark.small(broadcast))
+            graph = distribute(root, probe, small, self._tables.of_spark.small(broadcast), key_sets)
         graph = replace(graph, spark_functions=functions)
         if attempt.feeds:
             attempt.declared = self._tables.feeds.declare(attempt.feeds, attempt.planned.optimized_logical_plan())
@@ -351,6 +354,14 @@ def _keeps_whole(attempt: _Attempt) -> bool:
     can_be = not (attempt.split or attempt.feeds or attempt.reads_adopted_tables)
     asked = attempt.settings.integer("tasks") == 1
     return asked and can_be and not has_memory_limit(attempt.settings, attempt.base_options)
+
+
+def _key_set_policy(attempt: _Attempt) -> KeySetPolicy | None:
+    """When key sets are used; None for never: a plan with rows in it may run on Spark without a coordinator."""
+    most = attempt.settings.integer("key_set_bytes")
+    if not most or attempt.with_rows:
+        return None
+    return KeySetPolicy(attempt.settings.integer("bytes_per_partition"), forced=most == ALWAYS)
 
 
 def _leaves(logical: datafusion.LogicalPlan) -> list[datafusion.LogicalPlan]:

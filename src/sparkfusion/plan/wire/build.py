@@ -22,6 +22,13 @@ def local_limit(node: pb.PlanNode, fetch: int) -> pb.PlanNode:
     return made
 
 
+def cooperative(node: pb.PlanNode) -> pb.PlanNode:
+    """The node, with turns for the runtime now and then."""
+    made = pb.PlanNode()
+    made.cooperative.input.CopyFrom(node)
+    return made
+
+
 def hash_repartition(node: pb.PlanNode, keys: Iterable[pb.Expr], partitions: int) -> pb.PlanNode:
     made = pb.PlanNode()
     made.repartition.input.CopyFrom(node)

@@ -6,6 +6,12 @@ from typing import ClassVar as _ClassVar, Iterable as _Iterable, Mapping as _Map
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class Certainty(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    EXACT: _ClassVar[Certainty]
+    INEXACT: _ClassVar[Certainty]
+    ABSENT: _ClassVar[Certainty]
+
 class AggregateMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     PARTIAL: _ClassVar[AggregateMode]
@@ -33,6 +39,14 @@ class JoinType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     RIGHT_ANTI: _ClassVar[JoinType]
     LEFT_MARK: _ClassVar[JoinType]
     RIGHT_MARK: _ClassVar[JoinType]
+
+class NullEquality(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    NULL_EQUALS_NOTHING: _ClassVar[NullEquality]
+    NULL_EQUALS_NULL: _ClassVar[NullEquality]
+EXACT: Certainty
+INEXACT: Certainty
+ABSENT: Certainty
 PARTIAL: AggregateMode
 FINAL: AggregateMode
 FINAL_PARTITIONED: AggregateMode
@@ -52,6 +66,8 @@ RIGHT_SEMI: JoinType
 RIGHT_ANTI: JoinType
 LEFT_MARK: JoinType
 RIGHT_MARK: JoinType
+NULL_EQUALS_NOTHING: NullEquality
+NULL_EQUALS_NULL: NullEquality
 
 class PlanNode(_message.Message):
     __slots__ = ("parquet_scan", "csv_scan", "empty", "projection", "global_limit", "local_limit", "aggregate", "hash_join", "sort", "coalesce_batches", "filter", "coalesce_partitions", "repartition", "window", "cross_join", "avro_scan", "extension", "union", "explain", "sort_preserving_merge", "nested_loop_join", "analyze", "json_sink", "symmetric_hash_join", "interleave", "placeholder_row", "csv_sink", "parquet_sink", "unnest", "json_scan", "cooperative", "generate_series", "sort_merge_join", "memory_scan", "async_func", "buffer", "arrow_scan", "scalar_subquery")
@@ -217,6 +233,30 @@ class FileScanConf(_message.Message):
     output_partitioning: Partitioning
     def __init__(self, file_groups: _Optional[_Iterable[_Union[FileGroup, _Mapping]]] = ..., schema: _Optional[bytes] = ..., projection: _Optional[_Iterable[int]] = ..., limit: _Optional[_Union[ScanLimit, _Mapping]] = ..., statistics: _Optional[bytes] = ..., table_partition_cols: _Optional[_Iterable[str]] = ..., object_store_url: _Optional[str] = ..., output_ordering: _Optional[_Iterable[_Union[SortExprs, _Mapping]]] = ..., constraints: _Optional[bytes] = ..., projection_exprs: _Optional[bytes] = ..., output_partitioning: _Optional[_Union[Partitioning, _Mapping]] = ...) -> None: ...
 
+class Statistics(_message.Message):
+    __slots__ = ("num_rows", "columns")
+    NUM_ROWS_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    num_rows: Estimate
+    columns: _containers.RepeatedCompositeFieldContainer[ColumnStatistics]
+    def __init__(self, num_rows: _Optional[_Union[Estimate, _Mapping]] = ..., columns: _Optional[_Iterable[_Union[ColumnStatistics, _Mapping]]] = ...) -> None: ...
+
+class ColumnStatistics(_message.Message):
+    __slots__ = ("min", "max")
+    MIN_FIELD_NUMBER: _ClassVar[int]
+    MAX_FIELD_NUMBER: _ClassVar[int]
+    min: Estimate
+    max: Estimate
+    def __init__(self, min: _Optional[_Union[Estimate, _Mapping]] = ..., max: _Optional[_Union[Estimate, _Mapping]] = ...) -> None: ...
+
+class Estimate(_message.Message):
+    __slots__ = ("certainty", "value")
+    CERTAINTY_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    certainty: Certainty
+    value: Value
+    def __init__(self, certainty: _Optional[_Union[Certainty, str]] = ..., value: _Optional[_Union[Value, _Mapping]] = ...) -> None: ...
+
 class FileScan(_message.Message):
     __slots__ = ("base_conf",)
     BASE_CONF_FIELD_NUMBER: _ClassVar[int]
@@ -308,14 +348,16 @@ class PlaceholderRow(_message.Message):
     def __init__(self, partitions: _Optional[int] = ...) -> None: ...
 
 class Filter(_message.Message):
-    __slots__ = ("input", "expr", "fetch")
+    __slots__ = ("input", "expr", "projection", "fetch")
     INPUT_FIELD_NUMBER: _ClassVar[int]
     EXPR_FIELD_NUMBER: _ClassVar[int]
+    PROJECTION_FIELD_NUMBER: _ClassVar[int]
     FETCH_FIELD_NUMBER: _ClassVar[int]
     input: PlanNode
     expr: Expr
+    projection: _containers.RepeatedScalarFieldContainer[int]
     fetch: int
-    def __init__(self, input: _Optional[_Union[PlanNode, _Mapping]] = ..., expr: _Optional[_Union[Expr, _Mapping]] = ..., fetch: _Optional[int] = ...) -> None: ...
+    def __init__(self, input: _Optional[_Union[PlanNode, _Mapping]] = ..., expr: _Optional[_Union[Expr, _Mapping]] = ..., projection: _Optional[_Iterable[int]] = ..., fetch: _Optional[int] = ...) -> None: ...
 
 class CoalesceBatches(_message.Message):
     __slots__ = ("input", "fetch")
@@ -452,12 +494,13 @@ class JoinFilter(_message.Message):
     def __init__(self, column_indices: _Optional[_Iterable[_Union[JoinColumn, _Mapping]]] = ...) -> None: ...
 
 class HashJoin(_message.Message):
-    __slots__ = ("left", "right", "on", "join_type", "partition_mode", "filter", "projection", "null_aware", "fetch")
+    __slots__ = ("left", "right", "on", "join_type", "partition_mode", "null_equality", "filter", "projection", "null_aware", "fetch")
     LEFT_FIELD_NUMBER: _ClassVar[int]
     RIGHT_FIELD_NUMBER: _ClassVar[int]
     ON_FIELD_NUMBER: _ClassVar[int]
     JOIN_TYPE_FIELD_NUMBER: _ClassVar[int]
     PARTITION_MODE_FIELD_NUMBER: _ClassVar[int]
+    NULL_EQUALITY_FIELD_NUMBER: _ClassVar[int]
     FILTER_FIELD_NUMBER: _ClassVar[int]
     PROJECTION_FIELD_NUMBER: _ClassVar[int]
     NULL_AWARE_FIELD_NUMBER: _ClassVar[int]
@@ -467,11 +510,12 @@ class HashJoin(_message.Message):
     on: _containers.RepeatedCompositeFieldContainer[JoinOn]
     join_type: JoinType
     partition_mode: PartitionMode
+    null_equality: NullEquality
     filter: JoinFilter
     projection: _containers.RepeatedScalarFieldContainer[int]
     null_aware: bool
     fetch: int
-    def __init__(self, left: _Optional[_Union[PlanNode, _Mapping]] = ..., right: _Optional[_Union[PlanNode, _Mapping]] = ..., on: _Optional[_Iterable[_Union[JoinOn, _Mapping]]] = ..., join_type: _Optional[_Union[JoinType, str]] = ..., partition_mode: _Optional[_Union[PartitionMode, str]] = ..., filter: _Optional[_Union[JoinFilter, _Mapping]] = ..., projection: _Optional[_Iterable[int]] = ..., null_aware: bool = ..., fetch: _Optional[int] = ...) -> None: ...
+    def __init__(self, left: _Optional[_Union[PlanNode, _Mapping]] = ..., right: _Optional[_Union[PlanNode, _Mapping]] = ..., on: _Optional[_Iterable[_Union[JoinOn, _Mapping]]] = ..., join_type: _Optional[_Union[JoinType, str]] = ..., partition_mode: _Optional[_Union[PartitionMode, str]] = ..., null_equality: _Optional[_Union[NullEquality, str]] = ..., filter: _Optional[_Union[JoinFilter, _Mapping]] = ..., projection: _Optional[_Iterable[int]] = ..., null_aware: bool = ..., fetch: _Optional[int] = ...) -> None: ...
 
 class NestedLoopJoin(_message.Message):
     __slots__ = ("left", "right", "join_type")
@@ -606,7 +650,7 @@ class Like(_message.Message):
     def __init__(self, negated: bool = ..., case_insensitive: bool = ..., expr: _Optional[_Union[Condition, _Mapping]] = ..., pattern: _Optional[_Union[Condition, _Mapping]] = ...) -> None: ...
 
 class Value(_message.Message):
-    __slots__ = ("boolean", "utf8", "large_utf8", "int8", "int16", "int32", "int64", "float32", "float64", "date32", "decimal128", "utf8_view", "timestamp", "binary", "large_binary")
+    __slots__ = ("boolean", "utf8", "large_utf8", "int8", "int16", "int32", "int64", "uint64", "float32", "float64", "date32", "decimal128", "utf8_view", "timestamp", "binary", "large_binary")
     BOOLEAN_FIELD_NUMBER: _ClassVar[int]
     UTF8_FIELD_NUMBER: _ClassVar[int]
     LARGE_UTF8_FIELD_NUMBER: _ClassVar[int]
@@ -614,6 +658,7 @@ class Value(_message.Message):
     INT16_FIELD_NUMBER: _ClassVar[int]
     INT32_FIELD_NUMBER: _ClassVar[int]
     INT64_FIELD_NUMBER: _ClassVar[int]
+    UINT64_FIELD_NUMBER: _ClassVar[int]
     FLOAT32_FIELD_NUMBER: _ClassVar[int]
     FLOAT64_FIELD_NUMBER: _ClassVar[int]
     DATE32_FIELD_NUMBER: _ClassVar[int]
@@ -629,6 +674,7 @@ class Value(_message.Message):
     int16: int
     int32: int
     int64: int
+    uint64: int
     float32: float
     float64: float
     date32: int
@@ -637,7 +683,7 @@ class Value(_message.Message):
     timestamp: TimestampValue
     binary: bytes
     large_binary: bytes
-    def __init__(self, boolean: bool = ..., utf8: _Optional[str] = ..., large_utf8: _Optional[str] = ..., int8: _Optional[int] = ..., int16: _Optional[int] = ..., int32: _Optional[int] = ..., int64: _Optional[int] = ..., float32: _Optional[float] = ..., float64: _Optional[float] = ..., date32: _Optional[int] = ..., decimal128: _Optional[_Union[DecimalValue, _Mapping]] = ..., utf8_view: _Optional[str] = ..., timestamp: _Optional[_Union[TimestampValue, _Mapping]] = ..., binary: _Optional[bytes] = ..., large_binary: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, boolean: bool = ..., utf8: _Optional[str] = ..., large_utf8: _Optional[str] = ..., int8: _Optional[int] = ..., int16: _Optional[int] = ..., int32: _Optional[int] = ..., int64: _Optional[int] = ..., uint64: _Optional[int] = ..., float32: _Optional[float] = ..., float64: _Optional[float] = ..., date32: _Optional[int] = ..., decimal128: _Optional[_Union[DecimalValue, _Mapping]] = ..., utf8_view: _Optional[str] = ..., timestamp: _Optional[_Union[TimestampValue, _Mapping]] = ..., binary: _Optional[bytes] = ..., large_binary: _Optional[bytes] = ...) -> None: ...
 
 class DecimalValue(_message.Message):
     __slots__ = ("value", "precision", "scale")

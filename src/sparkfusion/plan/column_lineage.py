@@ -1,0 +1,301 @@
+"""Where the columns of a plan come from, and which rows of a scan a join can do without.
+
+A join needs only those rows of one side whose key is among the keys of the other side, unless it keeps unmatched rows
+of that side. This module follows both keys down to scans: the scan whose rows have all possible keys (the source), and
+the scan whose other rows can be left out (the target). Nothing is changed here.
+
+A row may be left out of a target only if no output row that can still match depends on it. So a key is followed through
+filters, projections, joins, and aggregates that group by it, and never through a limit, a window or a union.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from sparkfusion.plan.build_sides import NO_COLUMN, ROW_WISE
+from sparkfusion.plan.determinism import has_fetch
+from sparkfusion.plan.feed_scans import feed_of
+from sparkfusion.plan.joins import collects_left
+from sparkfusion.plan.sources import exchange_of
+from sparkfusion.plan.table_parts import parts_of
+from sparkfusion.plan.wire import PlanNode, children, file_scan_conf, kind
+from sparkfusion.plan.wire import wire_pb2 as pb
+
+SchemaOf = Callable[[PlanNode], pa.Schema]
+
+_MOVES_ROWS = frozenset({"repartition", "sort", "sort_preserving_merge"})
+_SAME_COLUMNS = _MOVES_ROWS | {"coalesce_batches", "cooperative", "coalesce_partitions", "buffer"}
+_BOTH = frozenset({pb.INNER, pb.LEFT, pb.RIGHT, pb.FULL})
+_LEFT_ONLY = frozenset({pb.LEFT_SEMI, pb.LEFT_ANTI, pb.LEFT_MARK})
+_MARKS = frozenset({pb.LEFT_MARK, pb.RIGHT_MARK})
+_MATCHED_ONLY = frozenset({pb.INNER, pb.LEFT_SEMI, pb.RIGHT_SEMI})
+"""Joins whose every output row has a match on the other side."""
+_RIGHT_REDUCIBLE = _MATCHED_ONLY | {pb.LEFT, pb.LEFT_ANTI, pb.LEFT_MARK}
+"""Joins that need no right row without a match on the left side."""
+_LEFT_REDUCIBLE = _MATCHED_ONLY | {pb.RIGHT, pb.RIGHT_ANTI, pb.RIGHT_MARK}
+
+
+@dataclass(frozen=True, eq=False)
+class Relation:
+    """A scan with the filters and projections above it; or an aggregate with a filter above it.
+
+    Attributes:
+        node: the topmost of these operators, as a reference into the plan.
+        schema: of its rows.
+        aggregate: it is an aggregate.
+        inside: the aggregate that it is a part of, if it is one of those.
+    """
+
+    node: PlanNode
+    schema: pa.Schema
+    aggregate: bool = False
+    inside: Relation | None = None
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A column of a relation."""
+
+    relation: Relation
+    column: int
+
+    @property
+    def type(self) -> pa.DataType:
+        return self.relation.schema.field(self.column).type
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """The target needs only rows whose key is among those of the source.
+
+    `saves`: rows that are left out are not shuffled, sorted, aggregated or joined in vain. It is false if the join of
+    the two is the first operator above the target: it drops these rows itself.
+    """
+
+    source: Origin
+    target: Origin
+    saves: bool
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column of a node. Its values are among those of each of `sources`. To restrict one of `targets` to some values
+    changes no row of the node that has one of these values. The ones in `directly` have no costly operator above."""
+
+    sources: frozenset[Origin] = frozenset()
+    targets: frozenset[Origin] = frozenset()
+    directly: frozenset[Origin] = frozenset()
+
+    def as_moved(self) -> _Column:
+        return replace(self, directly=frozenset())
+
+    def united(self, other: _Column, *, matched: bool) -> _Column:
+        """The column that equals another one of the other side. `matched`: it has a match in every row."""
+        sources = self.sources | other.sources if matched else self.sources
+        return _Column(sources, self.targets | other.targets)
+
+
+_NOTHING_KNOWN = _Column()
+_Columns = list[_Column]
+
+
+def find_transfers(root: PlanNode, schema_of: SchemaOf) -> list[Transfer]:
+    """Every transfer of keys that leaves the answer as it is, each once."""
+    finder = _Finder(schema_of)
+    finder.visit(root)
+    return finder.found()
+
+
+class _Finder:
+    """Walks a plan once, children first; lives for one call of `find_transfers`."""
+
+    def __init__(self, schema_of: SchemaOf) -> None:
+        self._schema_of = schema_of
+        self._saves: dict[tuple[Origin, Origin], bool] = {}
+        self._inside: Relation | None = None
+
+    def found(self) -> list[Transfer]:
+        return [Transfer(source, target, saves) for (source, target), saves in self._saves.items()]
+
+    def visit(self, node: PlanNode) -> _Columns:
+        """What is known about each column of the node."""
+        if _is_relation(node):
+            return self._of_relation(Relation(node, self._schema_of(node), inside=self._inside))
+        if self._inside is None and _is_filtered_aggregate(node):
+            return self._visit_aggregate_relation(node)
+        name = kind(node)
+        if not has_fetch(node):
+            if name in _SAME_COLUMNS:
+                (below,) = map(self.visit, children(node))
+                return [column.as_moved() for column in below] if name in _MOVES_ROWS else below
+            if name == "filter":
+                return _project(self.visit(node.filter.input), node.filter.projection)
+            if name == "projection":
+                return _computed(self.visit(node.projection.input), _projected(node))
+            if name == "aggregate":
+                return self._visit_aggregate(node)
+            if name == "hash_join" and not node.hash_join.null_aware:
+                return self._visit_join(node)
+        for child in children(node):
+            self.visit(child)
+        return self._unknown(node)
+
+    def _unknown(self, node: PlanNode) -> _Columns:
+        return [_NOTHING_KNOWN] * len(self._schema_of(node))
+
+    def _of_relation(self, relation: Relation) -> _Columns:
+        origins = [frozenset({Origin(relation, index)}) for index in range(len(relation.schema))]
+        return [_Column(each, each, each) for each in origins]
+
+    def _visit_aggregate_relation(self, node: PlanNode) -> _Columns:
+        """A filtered aggregate is a source of its own: it often gives few rows, and is computed anyway."""
+        relation = Relation(node, self._schema_of(node), aggregate=True)
+        self._inside = relation
+        columns = self.visit(node)
+        self._inside = None
+        origins = [frozenset({Origin(relation, index)}) for index in range(len(columns))]
+        return [replace(each, sources=each.sources | own) for each, own in zip(columns, origins, strict=True)]
+
+    def _visit_aggregate(self, node: PlanNode) -> _Columns:
+        below = self.visit(node.aggregate.input)
+        unknown = self._unknown(node)
+        if not _groups_by_columns(node.aggregate):
+            return unknown
+        groups = [column.as_moved() for column in _computed(below, node.aggregate.group_expr)]
+        return [*groups, *unknown[len(groups) :]]
+
+    def _visit_join(self, node: PlanNode) -> _Columns:
+        join = node.hash_join
+        left, right = self.visit(join.left), self.visit(join.right)
+        pairs = _key_pairs(join)
+        for in_left, in_right in pairs:
+            if join.join_type in _RIGHT_REDUCIBLE:
+                self._add(left[in_left], right[in_right], at_once=collects_left(node))
+            if join.join_type in _LEFT_REDUCIBLE:
+                self._add(right[in_right], left[in_left], at_once=False)
+        return _project(_joined(join.join_type, left, right, pairs), join.projection)
+
+    def _add(self, from_: _Column, to: _Column, *, at_once: bool) -> None:
+        """`at_once`: the join drops the rows itself as soon as it reads them."""
+        for source in from_.sources:
+            for target in to.targets:
+                if source.type == target.type and not _belong_together(source.relation, target.relation):
+                    saves = not (at_once and target in to.directly)
+                    self._saves[source, target] = saves or self._saves.get((source, target), False)
+
+
+def _belong_together(source: Relation, target: Relation) -> bool:
+    """Whether one of them is a part of the other, so that it cannot be computed first."""
+    return source is target or target.inside is source or source.inside is target
+
+
+def _joined(type_: int, left: _Columns, right: _Columns, pairs: Sequence[tuple[int, int]]) -> _Columns:
+    """The columns of a join, before its projection."""
+    matched = type_ in _MATCHED_ONLY
+    lefts, rights = [each.as_moved() for each in left], [each.as_moved() for each in right]
+    for in_left, in_right in pairs:
+        lefts[in_left] = lefts[in_left].united(right[in_right], matched=matched)
+        rights[in_right] = rights[in_right].united(left[in_left], matched=matched)
+    if type_ in (pb.RIGHT, pb.FULL):
+        lefts = [_NOTHING_KNOWN] * len(left)
+    if type_ in (pb.LEFT, pb.FULL):
+        rights = [_NOTHING_KNOWN] * len(right)
+    mark = [_NOTHING_KNOWN] if type_ in _MARKS else []
+    if type_ in _BOTH:
+        return lefts + rights
+    return (lefts if type_ in _LEFT_ONLY else rights) + mark
+
+
+def _key_pairs(join: pb.HashJoin) -> list[tuple[int, int]]:
+    """The keys that are plain columns on both sides. NULLs that equal each other would need a key set with NULLs."""
+    if join.null_equality != pb.NULL_EQUALS_NOTHING:
+        return []
+    plain = [each for each in join.on if _is_column(each.left) and _is_column(each.right)]
+    return [(each.left.column.index, each.right.column.index) for each in plain]
+
+
+def _is_column(expr: pb.Expr) -> bool:
+    return bool(expr.WhichOneof("kind") == "column")
+
+
+def _project(columns: _Columns, projection: Sequence[int]) -> _Columns:
+    return [columns[index] for index in projection if index != NO_COLUMN] if projection else columns
+
+
+def _computed(columns: _Columns, exprs: Iterable[pb.Expr]) -> _Columns:
+    return [columns[expr.column.index] if _is_column(expr) else _NOTHING_KNOWN for expr in exprs]
+
+
+def _projected(node: PlanNode) -> Sequence[pb.Expr]:
+    return pb.Projection.FromString(node.projection.SerializeToString()).expr
+
+
+def _is_relation(node: PlanNode) -> bool:
+    """Whether it is a scan of files, or filters and projections of one. Feeds, Spark tables and limited scans are
+    not."""
+    while kind(node) in ROW_WISE and not has_fetch(node):
+        (node,) = children(node)
+    if file_scan_conf(node) is None or has_fetch(node):
+        return False
+    return exchange_of(node) is None and feed_of(node) is None and not parts_of(node)
+
+
+def _is_filtered_aggregate(node: PlanNode) -> bool:
+    """Whether it filters complete groups, as HAVING does, and gives every column that they are grouped by."""
+    found = _aggregate_below(node)
+    if found is None or not _filters(node):
+        return False
+    aggregate, columns = found
+    groups = range(len(aggregate.group_expr))
+    complete = aggregate.mode in (pb.FINAL_PARTITIONED, pb.SINGLE_PARTITIONED)
+    return complete and bool(groups) and _groups_by_columns(aggregate) and set(groups) <= set(columns)
+
+
+def _aggregate_below(node: PlanNode) -> tuple[pb.Aggregate, list[int]] | None:
+    """The aggregate below filters, and which of its columns they give; None if there is something else."""
+    columns: list[int] | None = None
+    while kind(node) in ROW_WISE - {"projection"} and not has_fetch(node):
+        if kind(node) == "filter" and node.filter.projection:
+            kept = list(node.filter.projection)
+            columns = kept if columns is None else [kept[index] for index in columns]
+        (node,) = children(node)
+    if kind(node) != "aggregate" or has_fetch(node):
+        return None
+    return node.aggregate, list(range(len(node.aggregate.group_expr))) if columns is None else columns
+
+
+def _groups_by_columns(aggregate: pb.Aggregate) -> bool:
+    """Whether it has one set of groups, and not several as GROUPING SETS have."""
+    return not aggregate.has_grouping_set and not any(aggregate.groups)
+
+
+def group_columns(relation: Relation) -> list[int]:
+    """The columns of an aggregate that it is grouped by, in their order there."""
+    found = _aggregate_below(relation.node)
+    assert found is not None
+    aggregate, columns = found
+    return [columns.index(group) for group in range(len(aggregate.group_expr))]
+
+
+def has_filter(relation: Relation) -> bool:
+    return _filters(relation.node)
+
+
+def _filters(node: PlanNode) -> bool:
+    """Whether there is a filter among the row-wise operators at the top."""
+    while kind(node) in ROW_WISE:
+        if kind(node) == "filter":
+            return True
+        (node,) = children(node)
+    return kind(node) == "parquet_scan" and node.parquet_scan.HasField("predicate")
+
+
+def base_scan(relation: Relation) -> pb.FileScanConf:
+    """The scan of a relation that is one."""
+    node = relation.node
+    while (conf := file_scan_conf(node)) is None:
+        (node,) = children(node)
+    return conf

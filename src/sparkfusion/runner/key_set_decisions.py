@@ -1,0 +1,61 @@
+"""Whether a key set is used: decided when its exact size is known, before the scans start that it reduces.
+
+See docs/adr/0027-key-sets-reduce-large-scans.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sparkfusion.config import ALWAYS
+from sparkfusion.ids import StageId
+from sparkfusion.plan.key_sets import drop_key_set
+from sparkfusion.plan.stage import Exchange, KeySet
+from sparkfusion.runner.query_state import Policy, QueryState
+
+_MOST_KEPT = 0.3
+"""A set with more of all keys is not used: it leaves out too few rows for what it costs to look for every row's key."""
+
+
+@dataclass(frozen=True)
+class KeySetDecision:
+    """What was decided about the key set that a stage computed."""
+
+    stage: StageId
+    reason: str
+    used: bool
+
+
+def decide_key_sets(state: QueryState) -> tuple[QueryState, tuple[KeySetDecision, ...]]:
+    """Decide every key set that is complete. Nothing that reads it has started: a stage waits for all its inputs."""
+    decisions: list[KeySetDecision] = []
+    for exchange in state.graph.exchanges:
+        if exchange.key_set is not None and state.stage(exchange.producer).done:
+            state, decision = _decide(state, exchange, exchange.key_set)
+            decisions.append(decision)
+    return state, tuple(decisions)
+
+
+def refuse_key_set(rows: int, size: int, key_set: KeySet, policy: Policy) -> str | None:
+    """Why a key set is not used; None if it is."""
+    if policy.key_set_bytes == ALWAYS:
+        return None
+    if size > policy.key_set_bytes:
+        return f"more than sparkfusion.key_set_bytes ({policy.key_set_bytes:,})"
+    if key_set.values is not None and rows > _MOST_KEPT * key_set.values:
+        return f"{rows / key_set.values:.0%} of all keys"
+    return None
+
+
+def _decide(state: QueryState, exchange: Exchange, key_set: KeySet) -> tuple[QueryState, KeySetDecision]:
+    manifests = state.manifests(exchange.producer)
+    rows, size = sum(each.rows for each in manifests), sum(each.bytes for each in manifests)
+    refused = refuse_key_set(rows, size, key_set, state.policy)
+    graph = state.graph if refused is None else drop_key_set(state.graph, exchange.id)
+    found = f"{rows:,} keys ({', '.join(key_set.columns)}), {size:,} bytes"
+    reason = f"key set used: {found}" if refused is None else f"key set not used: {found}, {refused}"
+    producer = graph.stage(exchange.producer)
+    graph = graph.with_stage(replace(producer, decisions=(*producer.decisions, reason)))
+    decided = tuple(replace(each, key_set=None) if each.id == exchange.id else each for each in graph.exchanges)
+    graph = replace(graph, exchanges=decided)
+    return replace(state, graph=graph), KeySetDecision(exchange.producer, reason, refused is None)
