@@ -67,6 +67,18 @@ def test_broadcast_joins_give_the_single_node_answer(files: Path, connect_shared
     assert compare_tables(query.to_datafusion().to_arrow_table(), query.collect()).equal
 
 
+@pytest.mark.runners(LOCAL, reason="what a plan answers after a decision does not depend on where its tasks run")
+@pytest.mark.parametrize("tasks", [0, 1], ids=["split", "whole"])
+@pytest.mark.parametrize("number", NUMBERS)
+def test_key_sets_give_the_single_node_answer(files: Path, connect_shared: Connect, number: int, tasks: int) -> None:
+    """Every scan is reduced by every key set that leaves the answer as it is."""
+    forced = {"sparkfusion.key_set_bytes": -1, "sparkfusion.tasks": tasks, "sparkfusion.bytes_per_partition": 1}
+    session = connect_shared({**forced, **NO_COLLECTED_JOINS, TARGET: 3})
+    TPCH.register(session, files)
+    query = session.sql(TPCH.queries()[number])
+    assert compare_tables(query.to_datafusion().to_arrow_table(), query.collect()).equal
+
+
 @pytest.mark.sample("flight")
 @pytest.mark.runners(FLIGHT, *SPARK, reason="all partition counts are above")
 @pytest.mark.parametrize("number", NUMBERS)

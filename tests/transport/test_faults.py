@@ -18,7 +18,15 @@ import pytest
 
 import sparkfusion
 from sparkfusion.errors import ExternalError
-from sparkfusion.observe.events import Event, JoinDecided, StageFinished, TaskFailed, TaskFinished, TaskStarted
+from sparkfusion.observe.events import (
+    Event,
+    JoinDecided,
+    KeySetDecided,
+    StageFinished,
+    TaskFailed,
+    TaskFinished,
+    TaskStarted,
+)
 from tests import leaks
 from tests.transport.conftest import StartWorker
 from tests.transport.tables import QUESTIONS, SHUFFLED, register, write_tables
@@ -205,6 +213,16 @@ def test_a_lost_build_side_of_a_broadcast_join_is_made_again(
     assert session.sql(QUESTIONS["shipping priority"]).to_pylist() == answers["shipping priority"]
     (first, *_) = [event for event in events if isinstance(event, JoinDecided)]
     assert first.absorbed is not None
+    assert max(event.key.attempt for event in events if isinstance(event, TaskFinished)) >= 1
+
+
+def test_a_lost_key_set_is_made_again(
+    session: sparkfusion.Session, three: list[WorkerProcess], answers: dict[str, list[dict[str, Any]]]
+) -> None:
+    session.config["sparkfusion.key_set_bytes"] = -1
+    events = on_moment(session, lambda event: isinstance(event, KeySetDecided), lambda: three[0].send(signal.SIGKILL))
+    assert session.sql(QUESTIONS["shipping priority"]).to_pylist() == answers["shipping priority"]
+    assert any(isinstance(event, KeySetDecided) and event.used for event in events)
     assert max(event.key.attempt for event in events if isinstance(event, TaskFinished)) >= 1
 
 

@@ -56,7 +56,7 @@ class Relation:
 
 
 @dataclass(frozen=True)
-class Origin:
+class RelationColumn:
     """A column of a relation."""
 
     relation: Relation
@@ -75,31 +75,31 @@ class Transfer:
     the two is the first operator above the target: it drops these rows itself.
     """
 
-    source: Origin
-    target: Origin
+    source: RelationColumn
+    target: RelationColumn
     saves: bool
 
 
 @dataclass(frozen=True)
-class _Column:
+class _Lineage:
     """A column of a node. Its values are among those of each of `sources`. To restrict one of `targets` to some values
     changes no row of the node that has one of these values. The ones in `directly` have no costly operator above."""
 
-    sources: frozenset[Origin] = frozenset()
-    targets: frozenset[Origin] = frozenset()
-    directly: frozenset[Origin] = frozenset()
+    sources: frozenset[RelationColumn] = frozenset()
+    targets: frozenset[RelationColumn] = frozenset()
+    directly: frozenset[RelationColumn] = frozenset()
 
-    def as_moved(self) -> _Column:
+    def as_moved(self) -> _Lineage:
         return replace(self, directly=frozenset())
 
-    def united(self, other: _Column, *, matched: bool) -> _Column:
+    def united(self, other: _Lineage, *, matched: bool) -> _Lineage:
         """The column that equals another one of the other side. `matched`: it has a match in every row."""
         sources = self.sources | other.sources if matched else self.sources
-        return _Column(sources, self.targets | other.targets)
+        return _Lineage(sources, self.targets | other.targets)
 
 
-_NOTHING_KNOWN = _Column()
-_Columns = list[_Column]
+_NOTHING_KNOWN = _Lineage()
+_Lineages = list[_Lineage]
 
 
 def find_transfers(root: PlanNode, schema_of: SchemaOf) -> list[Transfer]:
@@ -114,13 +114,13 @@ class _Finder:
 
     def __init__(self, schema_of: SchemaOf) -> None:
         self._schema_of = schema_of
-        self._saves: dict[tuple[Origin, Origin], bool] = {}
+        self._saves: dict[tuple[RelationColumn, RelationColumn], bool] = {}
         self._inside: Relation | None = None
 
     def found(self) -> list[Transfer]:
         return [Transfer(source, target, saves) for (source, target), saves in self._saves.items()]
 
-    def visit(self, node: PlanNode) -> _Columns:
+    def visit(self, node: PlanNode) -> _Lineages:
         """What is known about each column of the node."""
         if _is_relation(node):
             return self._of_relation(Relation(node, self._schema_of(node), inside=self._inside))
@@ -143,23 +143,23 @@ class _Finder:
             self.visit(child)
         return self._unknown(node)
 
-    def _unknown(self, node: PlanNode) -> _Columns:
+    def _unknown(self, node: PlanNode) -> _Lineages:
         return [_NOTHING_KNOWN] * len(self._schema_of(node))
 
-    def _of_relation(self, relation: Relation) -> _Columns:
-        origins = [frozenset({Origin(relation, index)}) for index in range(len(relation.schema))]
-        return [_Column(each, each, each) for each in origins]
+    def _of_relation(self, relation: Relation) -> _Lineages:
+        origins = [frozenset({RelationColumn(relation, index)}) for index in range(len(relation.schema))]
+        return [_Lineage(each, each, each) for each in origins]
 
-    def _visit_aggregate_relation(self, node: PlanNode) -> _Columns:
+    def _visit_aggregate_relation(self, node: PlanNode) -> _Lineages:
         """A filtered aggregate is a source of its own: it often gives few rows, and is computed anyway."""
         relation = Relation(node, self._schema_of(node), aggregate=True)
         self._inside = relation
         columns = self.visit(node)
         self._inside = None
-        origins = [frozenset({Origin(relation, index)}) for index in range(len(columns))]
+        origins = [frozenset({RelationColumn(relation, index)}) for index in range(len(columns))]
         return [replace(each, sources=each.sources | own) for each, own in zip(columns, origins, strict=True)]
 
-    def _visit_aggregate(self, node: PlanNode) -> _Columns:
+    def _visit_aggregate(self, node: PlanNode) -> _Lineages:
         below = self.visit(node.aggregate.input)
         unknown = self._unknown(node)
         if not _groups_by_columns(node.aggregate):
@@ -167,7 +167,7 @@ class _Finder:
         groups = [column.as_moved() for column in _computed(below, node.aggregate.group_expr)]
         return [*groups, *unknown[len(groups) :]]
 
-    def _visit_join(self, node: PlanNode) -> _Columns:
+    def _visit_join(self, node: PlanNode) -> _Lineages:
         join = node.hash_join
         left, right = self.visit(join.left), self.visit(join.right)
         pairs = _key_pairs(join)
@@ -178,7 +178,7 @@ class _Finder:
                 self._add(right[in_right], left[in_left], at_once=False)
         return _project(_joined(join.join_type, left, right, pairs), join.projection)
 
-    def _add(self, from_: _Column, to: _Column, *, at_once: bool) -> None:
+    def _add(self, from_: _Lineage, to: _Lineage, *, at_once: bool) -> None:
         """`at_once`: the join drops the rows itself as soon as it reads them."""
         for source in from_.sources:
             for target in to.targets:
@@ -192,7 +192,7 @@ def _belong_together(source: Relation, target: Relation) -> bool:
     return source is target or target.inside is source or source.inside is target
 
 
-def _joined(type_: int, left: _Columns, right: _Columns, pairs: Sequence[tuple[int, int]]) -> _Columns:
+def _joined(type_: int, left: _Lineages, right: _Lineages, pairs: Sequence[tuple[int, int]]) -> _Lineages:
     """The columns of a join, before its projection."""
     matched = type_ in _MATCHED_ONLY
     lefts, rights = [each.as_moved() for each in left], [each.as_moved() for each in right]
@@ -221,11 +221,11 @@ def _is_column(expr: pb.Expr) -> bool:
     return bool(expr.WhichOneof("kind") == "column")
 
 
-def _project(columns: _Columns, projection: Sequence[int]) -> _Columns:
+def _project(columns: _Lineages, projection: Sequence[int]) -> _Lineages:
     return [columns[index] for index in projection if index != NO_COLUMN] if projection else columns
 
 
-def _computed(columns: _Columns, exprs: Iterable[pb.Expr]) -> _Columns:
+def _computed(columns: _Lineages, exprs: Iterable[pb.Expr]) -> _Lineages:
     return [columns[expr.column.index] if _is_column(expr) else _NOTHING_KNOWN for expr in exprs]
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from sparkfusion.ids import ExchangeId
 from sparkfusion.plan.column_lineage import (
-    Origin,
+    RelationColumn,
     Relation,
     SchemaOf,
     Transfer,
@@ -83,9 +83,9 @@ class _Choice:
         self._usable = [t for t in transfers if self._may_use(t)]
         self._incoming = {each: self._reductions_of(each) for each in sorted(relations, key=self._ranks.__getitem__)}
         found = [t for t in self._usable if self._pays(t)]
-        sources = self._needed(found)
+        sources = self._sources_for(found)
         self.reductions = [t for t in found if t.target.relation.inside not in sources]
-        self.sources = [each for each in self._needed(self.reductions) if each in sources]
+        self.sources = [each for each in self._sources_for(self.reductions) if each in sources]
 
     def incoming(self, relation: Relation) -> list[Transfer]:
         """The reductions of a relation before it is a source itself, or of what it computes itself from."""
@@ -123,7 +123,7 @@ class _Choice:
             return False
         return source.aggregate or self._bytes[source] * _LARGER <= self._bytes[target]
 
-    def _needed(self, found: list[Transfer]) -> list[Relation]:
+    def _sources_for(self, found: list[Transfer]) -> list[Relation]:
         """The sources of these reductions, and the sources that reduce those, in the order in which they run."""
         needed: dict[Relation, None] = {}
         waiting = [t.source.relation for t in found]
@@ -203,7 +203,7 @@ def _values(relation: Relation, column: int) -> int | None:
     return None if scanned is None else most_values(base_scan(relation), scanned)
 
 
-def _is_nearly_unique(key: Origin) -> bool:
+def _is_nearly_unique(key: RelationColumn) -> bool:
     """Whether few rows of a source have the same key, so that few rows have few keys."""
     if key.relation.aggregate:
         return group_columns(key.relation) == [key.column]

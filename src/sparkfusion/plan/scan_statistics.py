@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sparkfusion.plan.sizing import file_bytes
 from sparkfusion.plan.sources import columns_read
 from sparkfusion.plan.wire import PlanNode, body, file_scan_conf, kind
 from sparkfusion.plan.wire import wire_pb2 as pb
@@ -11,7 +12,7 @@ _WHOLE_NUMBERS = frozenset({"int8", "int16", "int32", "int64", "uint64", "date32
 
 def projected_bytes(conf: pb.FileScanConf) -> int:
     """About how many bytes a scan reads: of its files, the share of its columns."""
-    total = sum(file.size for group in conf.file_groups for file in group.files)
+    total = sum(file_bytes(file) for group in conf.file_groups for file in group.files)
     columns = len(pb.Schema.FromString(conf.schema).columns)
     return total * len(columns_read(conf)) // max(1, columns)
 

@@ -15,7 +15,7 @@ def scan_bytes(root: PlanNode) -> int:
     for node in walk(root):
         conf = file_scan_conf(node)
         if conf is not None:
-            total += sum(_file_bytes(file) for group in conf.file_groups for file in group.files)
+            total += sum(file_bytes(file) for group in conf.file_groups for file in group.files)
         elif kind(node) == "memory_scan":
             total += in_memory_weight(sum(len(rows) for rows in node.memory_scan.partitions))
     return total
@@ -45,7 +45,8 @@ def calls_python(plan: bytes) -> bool:
     return _PYTHON_FUNCTION in plan
 
 
-def _file_bytes(file: pb.PartitionedFile) -> int:
+def file_bytes(file: pb.PartitionedFile) -> int:
+    """The bytes of a file, or of the part of it, that a scan reads."""
     return file.range.end - file.range.start if file.HasField("range") else file.size
 
 

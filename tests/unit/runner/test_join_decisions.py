@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from sparkfusion.config import ALWAYS
 from sparkfusion.errors import ExternalError
 from sparkfusion.exchange.manifest import FrameFile, Manifest
 from sparkfusion.ids import TaskKey
@@ -15,7 +16,7 @@ from sparkfusion.plan.isolate import isolate
 from sparkfusion.plan.schema import SchemaProbe
 from sparkfusion.plan.shuffle_joins import find_shuffle_joins
 from sparkfusion.plan.stage import StageGraph
-from sparkfusion.runner.join_decisions import ALWAYS, JoinDecision, JoinSizes, refuse_broadcast
+from sparkfusion.runner.join_decisions import JoinDecision, JoinSizes, refuse_broadcast
 from sparkfusion.runner.machine import (
     Command,
     Discard,

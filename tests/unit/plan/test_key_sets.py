@@ -1,0 +1,131 @@
+"""Which key sets are chosen, and what the stages are then."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from datafusion import SessionContext
+
+from sparkfusion.plan.distribute import distribute
+from sparkfusion.plan.key_sets import KeySetPolicy, drop_key_set
+from sparkfusion.plan.scan_statistics import most_values, projected_bytes, row_count, scanned_column
+from sparkfusion.plan.schema import SchemaProbe
+from sparkfusion.plan.stage import ExchangeKind, StageGraph
+from sparkfusion.plan.whole import keep_whole
+from sparkfusion.plan.wire import PlanNode, copy_of, decode, kind, walk
+from sparkfusion.plan.wire import wire_pb2 as pb
+from tests.unit.plan.plans import NO_BROADCAST, context, find
+
+ROWS = 20_000
+POLICY = KeySetPolicy(least_bytes=1)
+FILTERED = "select name, v from parts join sales on p = s where name = 'part 7'"
+GROUPS = "select name, v from parts join sales on p = s where p in (select s from sales group by s having sum(v) > 9)"
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> SessionContext:
+    made = context({**NO_BROADCAST, "datafusion.optimizer.repartition_file_min_size": "1"})
+    directory = tmp_path_factory.mktemp("tables")
+    keys = range(ROWS // 20)
+    write(
+        made, directory, "parts", {"p": keys, "name": [f"part {key}" for key in keys], "color": [k % 3 for k in keys]}
+    )
+    write(made, directory, "sales", {"s": [row % len(keys) for row in range(ROWS)], "v": range(ROWS)})
+    write(made, directory, "colors", {"c": range(3), "shade": ["red", "green", "blue"]})
+    return made
+
+
+def write(session: SessionContext, directory: Path, name: str, columns: dict[str, object]) -> None:
+    pq.write_table(pa.table(columns), directory / f"{name}.parquet", compression="none", use_dictionary=False)
+    session.register_parquet(name, str(directory / f"{name}.parquet"))
+
+
+def plan_of(tables: SessionContext, sql: str) -> PlanNode:
+    return decode(tables.sql(sql).execution_plan().to_bytes(tables))
+
+
+def graph_of(tables: SessionContext, sql: str, policy: KeySetPolicy | None = POLICY) -> StageGraph:
+    return distribute(plan_of(tables, sql), SchemaProbe(context()), key_sets=policy)
+
+
+def key_sets(graph: StageGraph) -> list[tuple[str, ...]]:
+    return [exchange.key_set.columns for exchange in graph.exchanges if exchange.key_set is not None]
+
+
+def reductions(graph: StageGraph) -> int:
+    joins = [node.hash_join for stage in graph.stages for node in walk(decode(stage.plan)) if kind(node) == "hash_join"]
+    return sum(join.join_type == pb.RIGHT_SEMI and join.partition_mode == pb.COLLECT_LEFT for join in joins)
+
+
+def test_a_filtered_table_reduces_a_larger_one(tables: SessionContext) -> None:
+    graph = graph_of(tables, FILTERED)
+    (keys,) = [exchange for exchange in graph.exchanges if exchange.key_set is not None]
+    assert keys.key_set is not None
+    assert (keys.key_set.columns, keys.key_set.values) == (("p",), ROWS // 20)
+    assert keys.kind is ExchangeKind.BROADCAST
+    assert reductions(graph) == 1
+    (reader,) = [stage for stage in graph.stages if keys.id in stage.inputs]
+    assert "sales" in find(decode(reader.plan), "parquet_scan").parquet_scan.base_conf.file_groups[0].files[0].path
+
+
+@pytest.mark.parametrize(
+    ("sql", "policy"),
+    [
+        (FILTERED, None),
+        (FILTERED, KeySetPolicy(least_bytes=1 << 40)),
+        ("select name, v from parts join sales on p = s", POLICY),
+        ("select name, v from parts join sales on p = s where v = 7", POLICY),
+        ("select shade, v from colors join sales on c = s % 3 where shade = 'red'", KeySetPolicy(least_bytes=1 << 30)),
+        ("select name, shade from parts join colors on color = c where name = 'part 7'", POLICY),
+    ],
+    ids=["off", "small", "no filter", "a filter on the larger table", "small, computed", "keys that come often"],
+)
+def test_a_key_set_that_would_not_pay_is_not_planned(
+    tables: SessionContext, sql: str, policy: KeySetPolicy | None
+) -> None:
+    assert key_sets(graph_of(tables, sql, policy)) == []
+
+
+def test_a_reduced_table_reduces_the_next_one(tables: SessionContext) -> None:
+    sql = "select name, v from colors join parts on c = color join sales on p = s where shade = 'red'"
+    assert key_sets(graph_of(tables, sql)) == [("c",), ("p",)]
+
+
+def test_groups_that_are_filtered_are_computed_once(tables: SessionContext) -> None:
+    graph = graph_of(tables, GROUPS)
+    assert key_sets(graph) == [("s",)]
+    assert reductions(graph) == 2  # parts and the other scan of sales
+    scans = [node for stage in graph.stages for node in walk(decode(stage.plan)) if kind(node) == "parquet_scan"]
+    assert len(scans) == 3
+
+
+@pytest.mark.parametrize("sql", [FILTERED, GROUPS])
+def test_a_whole_plan_has_a_stage_for_each_key_set(tables: SessionContext, sql: str) -> None:
+    graph = keep_whole(plan_of(tables, sql), ["name", "v"], SchemaProbe(context()), POLICY)
+    assert [(stage.whole, stage.inputs) for stage in graph.stages] == [(True, ()), (True, (1,))]
+    assert reductions(graph) == (2 if sql == GROUPS else 1)
+
+
+@pytest.mark.parametrize("sql", [FILTERED, GROUPS])
+def test_a_dropped_key_set_reduces_nothing(tables: SessionContext, sql: str) -> None:
+    graph = graph_of(tables, sql)
+    (keys,) = [exchange for exchange in graph.exchanges if exchange.key_set is not None]
+    dropped = drop_key_set(graph, keys.id)
+    assert reductions(dropped) == 0
+    readers = [stage.id for stage in dropped.stages if keys.id in stage.inputs]
+    assert len(readers) == (1 if sql == GROUPS else 0)  # the groups themselves are rows of the query
+
+
+def test_what_statistics_tell(tables: SessionContext) -> None:
+    root = plan_of(tables, "select v + 1, s from sales where s > 5")
+    scan = find(copy_of(root), "parquet_scan").parquet_scan.base_conf
+    assert row_count(scan) == ROWS
+    assert [most_values(scan, column) for column in (0, 1, 2)] == [ROWS // 20, ROWS, None]
+    size = scan.file_groups[0].files[0].size
+    assert projected_bytes(scan) == size
+    (one_column,) = [node for node in walk(plan_of(tables, "select s from sales")) if kind(node) == "parquet_scan"]
+    assert projected_bytes(one_column.parquet_scan.base_conf) == size // 2
+    assert [scanned_column(root, column) for column in (0, 1)] == [None, 0]
