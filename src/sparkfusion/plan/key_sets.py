@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from sparkfusion.ids import ExchangeId
 from sparkfusion.plan.column_lineage import (
-    RelationColumn,
     Relation,
+    RelationColumn,
     SchemaOf,
     Transfer,
     base_scan,
