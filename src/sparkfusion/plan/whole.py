@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from sparkfusion.plan.determinism import is_deterministic
 from sparkfusion.plan.gate import check_physical
+from sparkfusion.plan.rules.yield_above_joins import yield_above_joins
 from sparkfusion.plan.sizing import scan_bytes
 from sparkfusion.plan.stage import Exchange, ExchangeKind, Head, Stage, StageGraph
 from sparkfusion.plan.wire import PlanNode, encode, partition_count
 from sparkfusion.plan.wire.build import coalesce
 
 
-def keep_whole(root: PlanNode, columns: Sequence[str]) -> StageGraph:
+def keep_whole(root: PlanNode, columns: Sequence[str], partitions: int) -> StageGraph:
     """The stage graph of a plan that one task runs, or raise `NotDistributableError` with the reason.
 
     DataFusion exchanges rows between the partitions in memory, so rows cross no files and a build side is read once.
@@ -20,10 +21,11 @@ def keep_whole(root: PlanNode, columns: Sequence[str]) -> StageGraph:
 
     Args:
         columns: the names of the plan's columns.
+        partitions: for how many the plan was made.
     """
     check_physical(root)
-    partitions = partition_count(root)
-    plan = encode(coalesce(root) if partitions > 1 else root)
+    root = yield_above_joins(root)
+    plan = encode(coalesce(root) if partition_count(root) > 1 else root)
     stage = Stage(
         id=1,
         plan=plan,
@@ -34,5 +36,6 @@ def keep_whole(root: PlanNode, columns: Sequence[str]) -> StageGraph:
         deterministic=is_deterministic(root),
         scan_bytes=scan_bytes(root),
         whole=True,
+        partitions_per_task=partitions,
     )
     return StageGraph((stage,), (Exchange(1, ExchangeKind.GATHER, 1, 1, tuple(columns)),), Head((1,)))
