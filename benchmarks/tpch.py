@@ -52,7 +52,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--tasks", type=int, default=0, help="sparkfusion.tasks; 1: one task runs a whole plan")
+    parser.add_argument("--tasks", type=int, default=0, help="sparkfusion.tasks; 0 and 1: one task runs a whole plan")
     parser.add_argument("--queries", default="", help="numbers, separated by commas; all if not given")
     return parser.parse_args()
 

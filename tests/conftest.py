@@ -55,10 +55,10 @@ def runner(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Runner]:
     """The runner that sessions of `connect` use."""
-    settings = dict(runners.RUNNERS[runner_name])
+    settings = dict({**runners.RUNNERS, **runners.WHOLE}[runner_name])
     target: Any = request.getfixturevalue("spark") if runner_name in runners.SPARK else None
-    if runner_name in (runners.FLIGHT, runners.FLIGHT_3):
-        target = url_of(request.getfixturevalue("workers")[: 3 if runner_name == runners.FLIGHT_3 else 2])
+    if runner_name in runners.WORKERS:
+        target = url_of(request.getfixturevalue("workers")[: runners.WORKERS[runner_name]])
     with ExitStack() as stack:
         if settings.get("sparkfusion.store") == "shared":
             directory = tmp_path_factory.mktemp("shared")

@@ -12,6 +12,12 @@ Who names `flight` means workers, however many: behaviour tests run on two of th
 for which fewer runners do. The nearest mark counts:
 
     pytestmark = pytest.mark.sample("local", "flight", "spark-local")
+
+These runners split every query: a task is one partition, which isolates most. On one machine, the default is one task
+for the whole plan. A test that should hold for both says so, and then runs on the runners of `WHOLE` too, where it is
+long except in process. Every verification runs the whole plan too: that is its round-trip leg.
+
+    pytestmark = pytest.mark.whole
 """
 
 from __future__ import annotations
@@ -27,22 +33,35 @@ LOCAL = "local"
 FLIGHT = "flight"
 FLIGHT_3 = "flight-3"
 ALL_ON_SPARK = {"sparkfusion.small_stage_bytes": 0}  # what tests read is small, and would run in the driver
+SPLIT = {"sparkfusion.task_cores": 1}  # one partition a task, also on one machine
 RUNNERS: Mapping[str, Mapping[str, object]] = {
-    LOCAL: {},
-    FLIGHT: {},  # two worker processes of the run
-    FLIGHT_3: {},  # three; for behaviour tests
-    "spark-local": {"sparkfusion.store": "local", **ALL_ON_SPARK},
-    "spark-shared": {"sparkfusion.store": "shared", **ALL_ON_SPARK},  # and a directory of the run
-    "spark-spark": {"sparkfusion.store": "spark", **ALL_ON_SPARK},
+    LOCAL: SPLIT,
+    FLIGHT: SPLIT,  # two worker processes of the run
+    FLIGHT_3: SPLIT,  # three; for behaviour tests
+    "spark-local": {"sparkfusion.store": "local", **SPLIT, **ALL_ON_SPARK},
+    "spark-shared": {"sparkfusion.store": "shared", **SPLIT, **ALL_ON_SPARK},  # and a directory of the run
+    "spark-spark": {"sparkfusion.store": "spark", **SPLIT, **ALL_ON_SPARK},
 }
 """Each runner's name and the settings that make it."""
 
+LOCAL_WHOLE, FLIGHT_WHOLE, SPARK_WHOLE = "local-whole", "flight-whole", "spark-whole"
+WHOLE: Mapping[str, Mapping[str, object]] = {
+    LOCAL_WHOLE: {},
+    FLIGHT_WHOLE: {},  # one worker
+    SPARK_WHOLE: ALL_ON_SPARK,
+}
+"""Runners on which one task runs a whole plan, and the settings that make them."""
+
 NAMES = tuple(RUNNERS)
-SPARK = tuple(name for name in NAMES if name.startswith("spark-"))
+WORKERS = {FLIGHT: 2, FLIGHT_3: 3, FLIGHT_WHOLE: 1}
+SPARK = tuple(name for name in (*RUNNERS, *WHOLE) if name.startswith("spark-"))
+_SPLIT_LIKE = {FLIGHT_3: FLIGHT, LOCAL_WHOLE: LOCAL, FLIGHT_WHOLE: FLIGHT, SPARK_WHOLE: "spark-local"}
+"""The runner whose name a mark uses for these."""
 BEHAVIOUR = Path(__file__).parent / "behaviour"
 MARKERS = (
     'runners(*names, reason="..."): the runners that the test is about, and why not all; marks add up',
     "sample(*names): `make test` runs the test on these runners, instead of in process and on two workers",
+    "whole: the test also holds if one task runs a whole plan, and runs on those runners too",
     "long: `make test-long` runs the test, and `make test` leaves it out",
 )
 
@@ -56,17 +75,18 @@ class Runner:
     settings: Mapping[str, object] = field(default_factory=dict)
 
 
-EMBEDDED = Runner(LOCAL)
+EMBEDDED = Runner(LOCAL, settings=SPLIT)
 
 
 def chosen_for(test: pytest.Function) -> list[str]:
     """The runners that a test function is about: those that every `runners` mark on it and around it names."""
     marks = list(test.iter_markers("runners"))
+    whole = WHOLE if test.get_closest_marker("whole") is not None else ()
     return [
         name
-        for name in NAMES
+        for name in (*NAMES, *whole)
         if (name != FLIGHT_3 or BEHAVIOUR in test.path.parents)
-        and all((FLIGHT if name == FLIGHT_3 else name) in _named_by(mark, test) for mark in marks)
+        and all(_SPLIT_LIKE.get(name, name) in _named_by(mark, test) for mark in marks)
     ]
 
 
@@ -75,6 +95,7 @@ def parameters_for(test: pytest.Function) -> list[ParameterSet]:
     names = chosen_for(test)
     mark = test.get_closest_marker("sample")
     sample = (LOCAL, FLIGHT) if mark is None else _checked(mark, test)
+    sample += (LOCAL_WHOLE,) if LOCAL in sample else ()
     return [pytest.param(name, marks=[] if name in sample else [pytest.mark.long]) for name in names]
 
 
@@ -103,7 +124,7 @@ def in_order(items: list[pytest.Item], *, spark_first: bool = False) -> list[pyt
     Args:
         spark_first: for two processes that share the modules: the slowest ones come first.
     """
-    ranks = {name: rank for rank, name in enumerate((None, *NAMES))}
+    ranks = {name: rank for rank, name in enumerate((None, *NAMES, *WHOLE))}
     return sorted(items, key=lambda item: (needs_spark(item) != spark_first, ranks[runner_of(item)]))
 
 

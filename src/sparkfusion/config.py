@@ -83,9 +83,18 @@ SETTINGS: tuple[Setting, ...] = (
         "sparkfusion.tasks",
         "int",
         0,
-        "The most tasks that one stage is split into. 0 means one for each partition. 1 means that one task runs the "
-        "whole plan, on all cores of one machine and without a memory limit. Queries over feeds or Spark DataFrames, "
-        "writes, and queries under a memory limit that you set are split in any case.",
+        "The most tasks that one stage is split into. 1 means that one task runs the whole plan, on several cores of "
+        "one machine. 0 means 1 where all tasks run on one machine (in process, a local Spark master, a single "
+        "worker), and elsewhere one for each partition. Queries over feeds or Spark DataFrames, writes, and queries "
+        "under a memory limit that you set are split in any case.",
+    ),
+    Setting(
+        "sparkfusion.task_cores",
+        "int",
+        0,
+        "How many partitions one task runs at the same time if it runs the whole plan. 0 means one for each slot of "
+        "its machine. 1 means that every task runs one partition, so that a query is split even on one machine, "
+        "unless tasks is 1. Such tasks spill to disk beyond their memory; a task that runs the whole plan does not.",
     ),
     Setting(
         "sparkfusion.task_processes",
@@ -100,7 +109,7 @@ SETTINGS: tuple[Setting, ...] = (
         "bytes",
         0,
         "Memory of one task. Beyond it, DataFusion spills to disk. 0 means 60% of the machine's memory, divided by the "
-        "slots.",
+        "slots. If you set it, queries are split.",
     ),
     Setting(
         "sparkfusion.store_memory_bytes",

@@ -142,7 +142,8 @@ class VerificationError(SparkfusionError):
 _FIRST_WORDS = 300
 _PYTHON_ERROR = re.compile(r"PyErr \{ type: <class '[^']+'>, value: (.*?), traceback: (.*)\}", re.DOTALL)
 _FIRST_CALL = re.compile(r'File \\?"(.+?)\\?", line (\d+), in (.+?)(?:\\n|\n)')
-_RESOURCE_MARKS = ("Resources exhausted", "No space left on device", "Disk quota exceeded", "out of memory")
+_MEMORY_MARKS = ("Resources exhausted", "Not enough memory to continue external sort")
+_RESOURCE_MARKS = (*_MEMORY_MARKS, "No space left on device", "Disk quota exceeded", "out of memory")
 _INTERNAL_MARKS = ("Internal error", "panicked")
 _UNSUPPORTED_MARK = "This feature is not implemented"
 _EXTERNAL_MARKS = ("Object Store error", "IoError", "IO error", "Io error", "Connection refused", "timed out")
@@ -168,11 +169,20 @@ def classify(error: BaseException, where: TaskKey | None = None) -> SparkfusionE
     text = clean_message(error)
     found = _class_of(error, text)(text, where=where)
     found.__cause__ = error
-    if isinstance(found, ResourceError) and "Resources exhausted" in text:
+    if is_memory_shortage(found):
         found.hint = "raise sparkfusion.task_memory_bytes, or lower sparkfusion.bytes_per_partition for smaller tasks"
     elif isinstance(found, UserError) and _UNSUPPORTED_MARK in text:
         found.hint = "DataFusion does not support this yet; write the query in another way"
     return found
+
+
+def is_memory_shortage(error: BaseException) -> bool:
+    """Whether a task failed because an operator got no more memory, and not for want of disk or another resource.
+
+    >>> is_memory_shortage(classify(Exception("Resources exhausted: Failed to allocate 8 MB")))
+    True
+    """
+    return isinstance(error, ResourceError) and any(mark in error.message for mark in _MEMORY_MARKS)
 
 
 def clean_message(error: BaseException) -> str:

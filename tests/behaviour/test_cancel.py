@@ -19,7 +19,10 @@ from tests.behaviour.parts import assert_usable, record, write_parts
 from tests.behaviour.probes import PATIENCE, PROMPT, Gate, holding_udf
 from tests.conftest import Connect
 
-pytestmark = pytest.mark.sample("local", "flight", "spark-local")  # tasks are stopped in different ways
+pytestmark = [
+    pytest.mark.whole,
+    pytest.mark.sample("local", "flight", "spark-local"),  # tasks are stopped in different ways
+]
 
 HELD = {
     "streamed to the reader": "select hang(v) as v from t",
@@ -110,7 +113,7 @@ from sparkfusion.observe.events import TaskStarted
 
 faulthandler.register(signal.SIGUSR1)
 settings = {"sparkfusion.bytes_per_partition": 1, "datafusion.execution.target_partitions": 4}
-session = sparkfusion.connect(config=settings)
+session = sparkfusion.connect(config=settings | {"sparkfusion.task_cores": int(os.environ["TASK_CORES"])})
 session.register_parquet("t", sys.argv[1])
 say = lambda text: os.write(1, (text + "\\n").encode())  # whole lines, whichever thread says them
 session.subscribe(lambda event: say("running") if isinstance(event, TaskStarted) else None)
@@ -131,9 +134,10 @@ BUSY = {
 }
 
 
+@pytest.mark.parametrize("cores", [0, 1], ids=["one task", "split"])
 @pytest.mark.parametrize("query", BUSY.values(), ids=BUSY)
-def test_ctrl_c_ends_a_script_and_leaves_no_files(tmp_path: Path, query: str) -> None:
-    process, scratch = _start(tmp_path, query)
+def test_ctrl_c_ends_a_script_and_leaves_no_files(tmp_path: Path, query: str, cores: int) -> None:
+    process, scratch = _start(tmp_path, query, cores=cores)
     out, err, seconds = _interrupt(process)
     assert seconds < PROMPT, err
     assert process.returncode != 0
@@ -143,10 +147,11 @@ def test_ctrl_c_ends_a_script_and_leaves_no_files(tmp_path: Path, query: str) ->
     assert list(Path("/dev/shm").glob(f"sparkfusion-{process.pid}-*")) == []
 
 
+@pytest.mark.parametrize("cores", [0, 1], ids=["one task", "split"])
 @pytest.mark.parametrize("query", BUSY.values(), ids=BUSY)
-def test_after_ctrl_c_the_next_query_is_not_held_up(tmp_path: Path, query: str) -> None:
+def test_after_ctrl_c_the_next_query_is_not_held_up(tmp_path: Path, query: str, cores: int) -> None:
     """What the stopped query was computing really ends: it must not keep the processor from the next one."""
-    process, _ = _start(tmp_path, query, "go on")
+    process, _ = _start(tmp_path, query, "go on", cores=cores)
     out, err, seconds = _interrupt(process)
     assert "after 7" in out
     assert seconds < PROMPT, err
@@ -171,7 +176,9 @@ def test_files_of_a_killed_process_are_removed_by_the_next_one(tmp_path: Path) -
     assert list(Path("/dev/shm").glob(f"sparkfusion-{process.pid}-*")) == []
 
 
-def _start(directory: Path, query: str, *arguments: str, imports: str = "") -> tuple[subprocess.Popen[str], Path]:
+def _start(
+    directory: Path, query: str, *arguments: str, imports: str = "", cores: int = 1
+) -> tuple[subprocess.Popen[str], Path]:
     """A script that has its query running, and the directory for its temporary files."""
     data, scratch = directory / "parts", directory / "tmp"
     if not data.exists():
@@ -182,7 +189,7 @@ def _start(directory: Path, query: str, *arguments: str, imports: str = "") -> t
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "TMPDIR": str(scratch)},
+        env={**os.environ, "TMPDIR": str(scratch), "TASK_CORES": str(cores)},
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "running\n"

@@ -25,6 +25,8 @@ from tests.behaviour.parts import (
 )
 from tests.conftest import Connect
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture(scope="module")
 def session(connect_shared: Connect, tmp_path_factory: pytest.TempPathFactory) -> Session:

@@ -15,7 +15,10 @@ from sparkfusion import Session, UserError
 from tests.behaviour.parts import TOTAL, assert_distributed_like_single_node
 from tests.behaviour.probes import Counter, counting_udf
 
-pytestmark = pytest.mark.sample("local", "flight", "spark-local")  # functions travel to other processes
+pytestmark = [
+    pytest.mark.whole,
+    pytest.mark.sample("local", "flight", "spark-local"),  # functions travel to other processes
+]
 
 
 def test_scalar_function_with_a_closure(session: Session) -> None:

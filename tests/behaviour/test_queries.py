@@ -83,7 +83,7 @@ def shuffling(connect_shared: Connect, files: Path) -> Session:
 @pytest.fixture(scope="module")
 def whole(connect_shared: Connect, files: Path) -> Session:
     """One task runs all partitions of a query."""
-    return _register(connect_shared(FORCED | {"sparkfusion.tasks": 1}), files)
+    return _register(connect_shared(FORCED | {"sparkfusion.tasks": 1, "sparkfusion.task_cores": 0}), files)
 
 
 @pytest.mark.parametrize("sql", [*JOINS.values(), *OTHERS.values()], ids=[*JOINS, *OTHERS])

@@ -27,6 +27,17 @@ class QueryPlanned(Event):
 
 
 @dataclass(frozen=True)
+class QueryRestarted(Event):
+    """One task for the whole plan lacked memory, so the query runs again in these stages and tasks. No row was given to
+    the consumer before. `seconds`: what planning it again took."""
+
+    stages: int
+    tasks: int
+    reason: str
+    seconds: float
+
+
+@dataclass(frozen=True)
 class QueryNotDistributed(Event):
     """A query reads enough to be distributed, but cannot be. `count`: such queries of the session, for this reason."""
 

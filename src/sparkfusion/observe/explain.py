@@ -66,6 +66,7 @@ def _head_lines(graph: StageGraph, metrics: dict[StageId, StageMetrics], place: 
     head = graph.head
     title = f"distributed: {_count(len(graph.stages), 'stage')}, {_count(graph.task_count, 'task')}"
     title += f", {place}" if place else ""
+    title = "\n".join((title, *graph.notes))
     if head.streams:
         window = f", skip={head.skip}" if head.skip else ""
         window += f", fetch={head.fetch}" if head.fetch is not None else ""
@@ -81,7 +82,9 @@ def _stage_lines(stage: Stage, graph: StageGraph, metrics: StageMetrics | None) 
     out = exchange.kind.value
     if exchange.keys:
         out += f" by [{', '.join(exchange.keys)}] into {exchange.partitions}"
-    tasks = "1 task for the whole plan" if stage.whole else _count(stage.task_count, "task")
+    tasks = _count(stage.task_count, "task")
+    if stage.whole:
+        tasks += f" for the whole plan, {_count(stage.partitions_per_task, 'partition')} at once"
     lines = [f"┌ Stage {stage.id} ── {tasks} ── {out}{_summary(metrics, stage.task_count)}"]
     lines += [f"│   {line}" for line in _operator_lines(stage.plan, graph, metrics)]
     lines += [f"│ decided: {each}" for each in stage.decisions]

@@ -16,6 +16,7 @@ from sparkfusion.observe.events import (
     QueryFailed,
     QueryFinished,
     QueryPlanned,
+    QueryRestarted,
     StageFinished,
     StageStarted,
     TaskFailed,
@@ -83,6 +84,15 @@ def advance(state: ProgressState, event: Event) -> ProgressState:
                 reason=event.reason,
                 stages_total=event.stages,
                 planned_tasks=event.tasks,
+            )
+        case QueryRestarted():
+            return ProgressState(
+                query=event.query,
+                status="running",
+                started_at=state.started_at,
+                stages_total=event.stages,
+                planned_tasks=event.tasks,
+                failed_attempts=state.failed_attempts,
             )
         case StageStarted():
             return replace(state, tasks_of_stage=state.tasks_of_stage | {event.stage: event.tasks})

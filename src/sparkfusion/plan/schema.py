@@ -68,6 +68,13 @@ class SchemaProbe:
         except Exception as error:
             raise NotDistributableError(f"a part of the plan cannot be decoded: {first_words(error)}") from error
 
+    def check_plan(self, plan: bytes) -> None:
+        """Raise `NotDistributableError` if tasks could not decode the plan, for example a function in it."""
+        try:
+            ExecutionPlan.from_bytes(self.context, plan)
+        except Exception as error:
+            raise NotDistributableError(f"the plan cannot be decoded: {first_words(error)}") from error
+
     def encode(self, schema: pa.Schema) -> bytes:
         """DataFusion's encoding of an Arrow schema: that of an empty in-memory table.
 

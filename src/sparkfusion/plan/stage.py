@@ -62,8 +62,9 @@ class Stage:
 
     `mergeable`: a task may read several shuffle partitions at once, because every partitioned leaf of the stage is a
     shuffle. `deterministic`: a second attempt gives the same rows, so lost output may be recomputed without recomputing
-    what was read before. `whole`: its one task runs all partitions of the query's whole plan. `collects`: shuffles
-    that each of its tasks reads whole. `decisions`: what was decided about its joins while the query ran, and why.
+    what was read before. `whole`: its one task runs all partitions of the query's whole plan, `partitions_per_task` of
+    them. `collects`: shuffles that each of its tasks reads whole. `decisions`: what was decided about its joins while
+    the query ran, and why.
     """
 
     id: StageId
@@ -75,6 +76,7 @@ class Stage:
     deterministic: bool
     scan_bytes: int = 0
     whole: bool = False
+    partitions_per_task: int = 1
     shuffle_join: ShuffleJoin | None = None
     collects: tuple[ExchangeId, ...] = ()
     decisions: tuple[str, ...] = ()
@@ -103,13 +105,15 @@ class Head:
 class StageGraph:
     """Stages, every producer before its consumers, and the head above them.
 
-    `spark_functions` are the names that mean Spark's functions in these plans, and not DataFusion's.
+    `spark_functions` are the names that mean Spark's functions in these plans, and not DataFusion's. `notes` say why it
+    is cut in this way, where that is not obvious.
     """
 
     stages: tuple[Stage, ...]
     exchanges: tuple[Exchange, ...]
     head: Head
     spark_functions: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def _stage_by_id(self) -> dict[StageId, Stage]:
@@ -133,6 +137,11 @@ class StageGraph:
         return replace(self, stages=tuple(changed if stage.id == changed.id else stage for stage in self.stages))
 
     @property
+    def whole(self) -> bool:
+        """Whether the tasks run whole plans: they cannot spill, and need the memory of their machine."""
+        return any(stage.whole for stage in self.stages)
+
+    @property
     def repeatable(self) -> bool:
         """Whether running it again, whole or in part, gives the same rows."""
         whole = self.head.fetch is None and not self.head.skip
@@ -149,6 +158,7 @@ class StageGraph:
                 {
                     "id": stage.id,
                     "tasks": stage.task_count,
+                    "partitions_per_task": stage.partitions_per_task,
                     "inputs": list(stage.inputs),
                     "output": stage.output,
                     "plan_bytes": len(stage.plan),
@@ -175,6 +185,7 @@ class StageGraph:
                 "skip": self.head.skip,
                 "fetch": self.head.fetch,
             },
+            **({"notes": list(self.notes)} if self.notes else {}),
         }
 
 

@@ -9,6 +9,7 @@ from sparkfusion.plan.determinism import is_deterministic
 from sparkfusion.plan.distribute import with_key_sets
 from sparkfusion.plan.gate import check_physical
 from sparkfusion.plan.key_sets import KeySetPolicy, insert_key_sets
+from sparkfusion.plan.rules.yield_above_joins import yield_above_joins
 from sparkfusion.plan.schema import SchemaProbe
 from sparkfusion.plan.sizing import scan_bytes
 from sparkfusion.plan.sources import exchange_source, exchanges_read
@@ -18,7 +19,7 @@ from sparkfusion.plan.wire.build import coalesce
 
 
 def keep_whole(
-    root: PlanNode, columns: Sequence[str], probe: SchemaProbe, key_sets: KeySetPolicy | None = None
+    root: PlanNode, columns: Sequence[str], partitions: int, probe: SchemaProbe, key_sets: KeySetPolicy | None = None
 ) -> StageGraph:
     """The stage graph of a plan that one task runs, or raise `NotDistributableError` with the reason.
 
@@ -27,24 +28,28 @@ def keep_whole(
 
     Args:
         columns: the names of the plan's columns.
+        partitions: for how many the plan was made.
     """
     check_physical(root)
 
     def make(plan: PlanNode, policy: KeySetPolicy | None) -> StageGraph:
-        maker = _Maker(probe)
+        maker = _Maker(probe, partitions)
         if policy is not None:
             insert_key_sets(plan, lambda node: probe.describe(node).arrow, maker.make_key_set, policy)
         last = maker.add(plan, columns)
+        for stage in maker.stages:
+            probe.check_plan(stage.plan)
         return StageGraph(tuple(maker.stages), tuple(maker.exchanges), Head((last,)))
 
-    return with_key_sets(make, root, key_sets)
+    return with_key_sets(make, yield_above_joins(root), key_sets)
 
 
 class _Maker:
     """Collects the stages of one graph."""
 
-    def __init__(self, probe: SchemaProbe) -> None:
+    def __init__(self, probe: SchemaProbe, partitions: int) -> None:
         self._probe = probe
+        self._partitions = partitions
         self.stages: list[Stage] = []
         self.exchanges: list[Exchange] = []
 
@@ -63,6 +68,7 @@ class _Maker:
                 deterministic=is_deterministic(root),
                 scan_bytes=scan_bytes(root),
                 whole=True,
+                partitions_per_task=self._partitions,
             )
         )
         return number

@@ -112,6 +112,12 @@ class Runner(Protocol):
         """How many tasks run at once, if that is not this machine's number of cores."""
         ...
 
+    @property
+    def machines(self) -> int:
+        """On how many machines tasks run, or how many processes that cannot share memory. On one machine, one task may
+        run a whole plan."""
+        ...
+
     def start(self, job: QueryJob) -> RunningJob: ...
 
     @property

@@ -49,6 +49,10 @@ class ClusterRunner:
         """The slots of the workers that answered when they were last asked."""
         return sum(info.slots for _, info in self._known)
 
+    @property
+    def machines(self) -> int:
+        return len(self._known)
+
     def start(self, job: QueryJob) -> RunningJob:
         members = self._usable()
         self._known = _seats(members)

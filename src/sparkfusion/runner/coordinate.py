@@ -168,6 +168,7 @@ class QueryCoordinator:
             destination="consumer" if last and job.writes is None else "store",
             writes=job.writes if last else None,
             feed=self._feeds[isolated.feed] if isolated.feed is not None else None,
+            spills=not stage.whole,
         )
 
     def _inputs(self, groups: Sequence[tuple[ExchangeId, int]]) -> tuple[TaskInput, ...]:

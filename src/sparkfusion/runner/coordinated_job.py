@@ -159,12 +159,13 @@ class CoordinatedJob(ABC):
     def surroundings(self, order: TaskOrder) -> Surroundings:
         """The memory limit and spill directory of a task that runs here."""
         job = self._job
-        memory = task_memory(job, alone=order.key.stage == HEAD)
-        return Surroundings(memory, spill_directory(job.settings, job.options), prepare=job.prepare)
+        memory = task_memory(job, alone=order.key.stage == HEAD or not order.spills)
+        spills = spill_directory(job.settings, job.options)
+        return Surroundings(memory, spills, prepare=job.prepare, spills=order.spills)
 
 
 def task_memory(job: QueryJob, *, alone: bool) -> int:
-    """Bytes for one task; the head has the memory of all slots."""
+    """Bytes for one task; the head and a task for the whole plan have the memory of all slots."""
     return memory_share(job.settings, job.options, alone=alone)
 
 

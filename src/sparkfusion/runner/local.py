@@ -30,6 +30,7 @@ class LocalRunner:
 
     spark = None
     slots = None
+    machines = 1
 
     def __init__(self) -> None:
         self._jobs: weakref.WeakSet[LocalJob] = weakref.WeakSet()

@@ -32,7 +32,7 @@ from sparkfusion.runner.travelling_functions import TravellingFunctions
 from sparkfusion.transport.membership import Cluster, RoutedTask
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds
-from sparkfusion.worker.memory_limits import UNLIMITED, has_memory_limit
+from sparkfusion.worker.memory_limits import has_memory_limit
 from sparkfusion.worker.server.fetch import InputFetcher
 from sparkfusion.worker.server.frame_names import frame_address, made_by, split_frame_address
 from sparkfusion.worker.server.slot import LentUnits
@@ -236,10 +236,8 @@ class WorkerJob(CoordinatedJob):
 
     def _memory_limit(self, stage: Stage) -> int:
         """The memory limit of the stage's tasks; 0 leaves it to the worker's machine."""
-        if stage.whole:
-            return UNLIMITED
         chosen = has_memory_limit(self._job.settings, self._job.options)
-        return task_memory(self._job, alone=False) if chosen else 0
+        return task_memory(self._job, alone=stage.whole) if chosen else 0
 
     def _check_inputs(self, order: TaskOrder) -> None:
         """Raise at once if frames are on a worker that is known to be lost."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,9 @@ import datafusion
 from datafusion import SessionContext
 
 from sparkfusion import config
-from sparkfusion.errors import SparkfusionError, UserError
+from sparkfusion.errors import ResourceError, SparkfusionError, UserError
 from sparkfusion.ids import QueryId, new_query_id
-from sparkfusion.observe.events import Event, QueryPlanned, Subscriber
+from sparkfusion.observe.events import Event, QueryPlanned, QueryRestarted, Subscriber
 from sparkfusion.plan.gate import LOST
 from sparkfusion.plan.stage import Head, StageGraph, with_head_as_stage
 from sparkfusion.runner.base import QueryJob, Runner, RunningJob, SparkFrames
@@ -33,12 +34,14 @@ from sparkfusion.session.session_tables import SessionTables
 from sparkfusion.session.single_node import SingleNodeJob, limit
 from sparkfusion.session.start import prepare_datafusion
 from sparkfusion.session.upstream import GUARDED_DEFAULTS
+from sparkfusion.session.whole_job import WholeJob
 from sparkfusion.session.write import CopyTarget, RowCopier, WriteJob
 from sparkfusion.session.write_modes import PlacedJob, WriteMode, place
 from sparkfusion.worker.copy import CopyOrder
 from sparkfusion.worker.task_context import list_files_anew
 
 _DEFAULTS = {"datafusion.catalog.information_schema": "true", **GUARDED_DEFAULTS}
+_LACKED_MEMORY = "one task for the whole plan lacked memory, and tasks of one partition can spill"
 _log = logging.getLogger("sparkfusion")
 
 
@@ -66,7 +69,7 @@ class Engine:
             runner.close()
             raise
         see_files = partial(runner.shares_files, self.settings.ours)
-        self._planner = Planner(self.settings, self.tables, see_files)
+        self._planner = Planner(self.settings, self.tables, see_files, lambda: runner.machines)
         self._closed = False
 
     def _configure(self, settings: Mapping[str, object]) -> None:
@@ -115,7 +118,20 @@ class Engine:
             graph = planned.distribution.graph if writes is None else with_head_as_stage(planned.distribution.graph)
             self._emit(QueryPlanned(id, len(graph.stages), graph.task_count, None, planned.seconds))
             job, head = self._runner.start(self._job(id, graph, planned, writes)), graph.head
+            if graph.whole:
+                job = WholeJob(job, partial(self._start_split, id, query))
         return RunningQuery(id, query.schema, job, head, self._emit)
+
+    def _start_split(self, id: QueryId, query: LazyQuery, error: ResourceError) -> tuple[RunningJob, Head]:
+        """Run a query again for which one task lacked memory, in tasks that can spill."""
+        planned = self.plan(query, split=True)
+        if planned.distribution.graph is None:
+            error.hint = f"the query cannot be split, so that it could spill to disk: {planned.distribution.reason}"
+            raise error
+        graph = replace(planned.distribution.graph, notes=(f"split: {_LACKED_MEMORY}",))
+        _log.warning("query %s runs again, split: %s (%s)", id, _LACKED_MEMORY, error.message)
+        self._emit(QueryRestarted(id, len(graph.stages), graph.task_count, _LACKED_MEMORY, planned.seconds))
+        return self._runner.start(self._job(id, graph, planned)), graph.head
 
     def _single_node_job(
         self, id: QueryId, dataframe: datafusion.DataFrame, planned: Planned, query: LazyQuery

@@ -37,7 +37,7 @@ def explain_query(
             for _ in running:
                 pass
             reports, feeds, ran = running.reports(), running.feeds(), running.graph()
-            if ran is not None and any(stage.decisions for stage in ran.stages):
+            if ran is not None and (ran.notes or any(stage.decisions for stage in ran.stages)):
                 distribution = replace(distribution, graph=ran)
     return render_explain(
         distribution,

@@ -40,8 +40,8 @@ from sparkfusion.session.reasons import TARGET, single_node_plans, too_small, wh
 from sparkfusion.session.session_settings import SessionSettings
 from sparkfusion.session.session_tables import SessionTables
 from sparkfusion.session.spool import TableSpool
+from sparkfusion.session.task_width import TaskWidth, choose_width
 from sparkfusion.session.vanished_files import TABLE_SCAN
-from sparkfusion.worker.memory_limits import has_memory_limit
 from sparkfusion.worker.task_context import SPARK_FUNCTIONS, session_config
 
 _TIME_ZONE = "datafusion.execution.time_zone"
@@ -80,12 +80,18 @@ class Planner:
     """Plans the queries of one session, one at a time; safe to call from several threads."""
 
     def __init__(
-        self, settings: SessionSettings, tables: SessionTables, tasks_see_files: Callable[[], bool] = lambda: True
+        self,
+        settings: SessionSettings,
+        tables: SessionTables,
+        tasks_see_files: Callable[[], bool] = lambda: True,
+        machines: Callable[[], int] = lambda: 1,
     ) -> None:
+        """`machines`: on how many machines tasks run."""
         check_not_forked()
         self._settings = settings
         self._tables = tables
         self._tasks_see_files = tasks_see_files
+        self._machines = machines
         self._lock = threading.Lock()
         self._spool = TableSpool()
         self._probes: dict[tuple[str, ...], SchemaProbe] = {}
@@ -172,11 +178,12 @@ class Planner:
         broadcast = settings.integer("broadcast_bytes")
         small = self._tables.feeds.small(attempt.feeds, broadcast, broadcast // _BYTES_PER_ROW)
         key_sets = _key_set_policy(attempt)
-        if attempt.whole:
-            graph = keep_whole(root, attempt.planned.schema().names, probe, key_sets)
+        if attempt.width.partitions is not None:
+            graph = keep_whole(root, attempt.planned.schema().names, attempt.width.partitions, probe, key_sets)
         else:
             graph = distribute(root, probe, small, self._tables.of_spark.small(broadcast), key_sets)
-        graph = replace(graph, spark_functions=functions)
+        notes = (f"split: {attempt.width.why_split}",) if attempt.width.why_split is not None else ()
+        graph = replace(graph, spark_functions=functions, notes=notes)
         if attempt.feeds:
             attempt.declared = self._tables.feeds.declare(attempt.feeds, attempt.planned.optimized_logical_plan())
         if graph.head.plan is not None and tables_read(decode(graph.head.plan)):
@@ -210,8 +217,11 @@ class Planner:
         elif wanted == 1:
             worth_two = choose_partitions(scanned, attempt.settings.integer("bytes_per_partition"), 2) == 2
             raise NotDistributableError(too_small(scanned, upper), Why.SWITCHED_OFF if worth_two else Why.SMALL)
-        if _keeps_whole(attempt):
-            attempt.whole, wanted = True, min(upper, attempt.settings.integer("slots") or upper)
+        if not (attempt.split or attempt.feeds or attempt.reads_adopted_tables):
+            attempt.width = choose_width(
+                attempt.settings, attempt.base_options, machines=self._machines(), upper=upper, scanned=scanned
+            )
+            wanted = attempt.width.partitions or wanted
         if held and referred and not attempt.with_rows and self._tasks_see_files():
             return self._encode_by_reference(logical, attempt, wanted, referred)
         if wanted != upper:
@@ -331,7 +341,7 @@ class _Attempt:
         self.settings = settings
         self.with_rows = with_rows
         self.split = False
-        self.whole = False
+        self.width = TaskWidth(None)
         self.base_options = options
         self.options = options
         self.encoded: bytes | None = None
@@ -343,17 +353,6 @@ class _Attempt:
         self.declared: tuple[FeedDeclaration, ...] = ()
         self.physical: _Physical | None = None
         self.keeps: tuple[object, ...] = ()
-
-
-def _keeps_whole(attempt: _Attempt) -> bool:
-    """Whether one task runs the whole plan, because the user says so.
-
-    It is split under a memory limit of the user's: then DataFusion 55 may hang if several partitions exchange rows in
-    one process (docs/upstream-defects.md).
-    """
-    can_be = not (attempt.split or attempt.feeds or attempt.reads_adopted_tables)
-    asked = attempt.settings.integer("tasks") == 1
-    return asked and can_be and not has_memory_limit(attempt.settings, attempt.base_options)
 
 
 def _key_set_policy(attempt: _Attempt) -> KeySetPolicy | None:

@@ -16,6 +16,7 @@ from sparkfusion.ids import QueryId, StageId
 from sparkfusion.observe.events import QueryFailed, QueryFinished, RowsRejected, Subscriber
 from sparkfusion.plan.stage import Head, StageGraph
 from sparkfusion.runner.base import RunningJob
+from sparkfusion.session.row_window import RowWindow
 from sparkfusion.worker.task import TaskReport
 
 
@@ -33,8 +34,7 @@ class RunningQuery(Iterator[pa.RecordBatch]):
         self.rows = 0
         self._job = job
         self._emit = emit
-        self._skip = head.skip
-        self._left = head.fetch
+        self._window = RowWindow(head)
         self._started = time.perf_counter()
         self._lock = threading.Lock()
         self._complete = False
@@ -42,11 +42,11 @@ class RunningQuery(Iterator[pa.RecordBatch]):
 
     def __next__(self) -> pa.RecordBatch:
         while not self._over:
-            frame = self._next_frame() if self._left != 0 else None
+            frame = self._next_frame() if not self._window.is_full else None
             if frame is None:
                 self._end()
                 break
-            batch = self._window(frame)
+            batch = self._window.cut(frame)
             if batch.num_rows:
                 if self.rows == 0:
                     self.schema = decide_schema(self.schema, batch.schema)
@@ -106,16 +106,6 @@ class RunningQuery(Iterator[pa.RecordBatch]):
             if isinstance(error, SparkfusionError) or not isinstance(error, Exception):
                 raise
             raise classify(error) from error
-
-    def _window(self, frame: pa.RecordBatch) -> pa.RecordBatch:
-        if self._skip:
-            dropped = min(self._skip, frame.num_rows)
-            self._skip -= dropped
-            frame = frame.slice(dropped)
-        if self._left is not None:
-            frame = frame.slice(0, self._left)
-            self._left -= frame.num_rows
-        return frame
 
     def _end(self) -> None:
         if self._end_once(complete=True):

@@ -64,7 +64,7 @@ def carry_out(
     own: OwnFunctions = NO_FUNCTIONS,
 ) -> TaskReport:
     """Run a task whose inputs are local files, in this thread. Raises classified errors, as `run_task` does."""
-    around = replace(around, prepare=prepare_of(order, own))
+    around = replace(around, prepare=prepare_of(order, own), spills=order.spills)
     sink = _sink(order, around, stores, ends)
     return run_task(order, around, sink, cancel, feed_end_of(order, own, ends.units))
 

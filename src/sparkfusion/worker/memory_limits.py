@@ -8,7 +8,6 @@ from datafusion import SessionContext
 
 from sparkfusion.config import Settings
 
-UNLIMITED = 1 << 50
 _MEMORY_LIMIT = "datafusion.runtime.memory_limit"
 _TEMP_DIRECTORY = "datafusion.runtime.temp_directory"
 

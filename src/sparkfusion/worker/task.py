@@ -38,6 +38,8 @@ class TaskOrder:
         writes: the task's rows are written to files of the user's instead.
         compression: of frames in the store.
         memory_limit: bytes before DataFusion spills; 0 leaves it to the machine that runs the task.
+        spills: false for a task that runs several partitions: it fails beyond its memory, where it could hang if it
+            spilled (docs/upstream-defects.md). It has the memory of all slots.
         store_memory: bytes of that machine's memory for frames of the query; -1 leaves it to the machine.
         feed: the feed whose units the task reads, if it does.
         first: the offset in its feed's ledger that the task begins at.
@@ -58,6 +60,7 @@ class TaskOrder:
     writes: CopyOrder | None = None
     compression: str = "none"
     memory_limit: int = 0
+    spills: bool = True
     store_memory: int = -1
     feed: FeedInput | None = None
     first: int = 0

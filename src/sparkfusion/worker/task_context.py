@@ -28,6 +28,7 @@ class Surroundings:
 
     Attributes:
         memory_limit: bytes before DataFusion spills.
+        spills: if false, a task that needs more memory fails instead.
         spill_directory: where it spills to. If empty, DataFusion makes a directory in the system's temporary directory
             when it first spills. A given directory costs a millisecond for each context, because DataFusion makes and
             removes a directory in it.
@@ -38,6 +39,7 @@ class Surroundings:
     spill_directory: str = ""
     trust_python: bool = True
     prepare: PrepareContext | None = None
+    spills: bool = True
 
 
 def session_config(options: Mapping[str, str]) -> SessionConfig:
@@ -59,18 +61,22 @@ def _session_config(options: tuple[tuple[str, str], ...]) -> SessionConfig:
 
 def task_context(options: Mapping[str, str], around: Surroundings) -> SessionContext:
     """A fresh context for one task (0.2 ms); nothing in it is shared with another task."""
-    runtime = RuntimeEnvBuilder().with_fair_spill_pool(around.memory_limit)
-    if around.spill_directory:
-        runtime = runtime.with_disk_manager_specified(around.spill_directory)
-    else:
-        runtime = runtime.with_disk_manager_os()
-    context = SessionContext(session_config(options), runtime)
+    context = SessionContext(session_config(options), _runtime(around))
     _add_functions(context, options)
     if not around.trust_python:
         context = context.with_python_udf_inlining(enabled=False)
     if around.prepare is not None:
         around.prepare(context)
     return context
+
+
+def _runtime(around: Surroundings) -> RuntimeEnvBuilder:
+    if not around.spills:
+        return RuntimeEnvBuilder().with_disk_manager_disabled().with_greedy_memory_pool(around.memory_limit)
+    runtime = RuntimeEnvBuilder().with_fair_spill_pool(around.memory_limit)
+    if around.spill_directory:
+        return runtime.with_disk_manager_specified(around.spill_directory)
+    return runtime.with_disk_manager_os()
 
 
 def _add_functions(context: SessionContext, options: Mapping[str, str]) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.cli.conftest import Invoke
 
-FORCED = ("--set", "sparkfusion.bytes_per_partition=1", "--partitions", "2")
+FORCED = ("--set", "sparkfusion.bytes_per_partition=1", "--set", "sparkfusion.task_cores=1", "--partitions", "2")
 SCRIPT = (sys.executable, "-c", "import sys; from sparkfusion.cli import main; sys.exit(main())")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.cli.conftest import Invoke
 
-FORCED = ("--set", "sparkfusion.bytes_per_partition=1", "--partitions", "3")
+FORCED = ("--set", "sparkfusion.bytes_per_partition=1", "--set", "sparkfusion.task_cores=1", "--partitions", "3")
 GROUPED = "select part, count(*) as n from items group by part order by part nulls first"
 
 

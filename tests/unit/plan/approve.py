@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import sparkfusion
+from tests.runners import SPLIT
 
 _RANGE = re.compile(r"\d+\.parquet\[\d+\.\.\d+\]")
 APPROVED = Path(__file__).parent / "approved"
@@ -36,7 +37,7 @@ def explain_all() -> dict[str, str]:
     """The explain text of every query, without paths of this machine."""
     with tempfile.TemporaryDirectory() as directory:
         _write(Path(directory))
-        config = {"sparkfusion.bytes_per_partition": 1, "datafusion.execution.target_partitions": 3}
+        config = {**SPLIT, "sparkfusion.bytes_per_partition": 1, "datafusion.execution.target_partitions": 3}
         with sparkfusion.connect(config=config) as session:
             for table in ("sales", "items"):
                 session.register_parquet(table, f"{directory}/{table}")

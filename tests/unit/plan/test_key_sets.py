@@ -104,7 +104,7 @@ def test_groups_that_are_filtered_are_computed_once(tables: SessionContext) -> N
 
 @pytest.mark.parametrize("sql", [FILTERED, GROUPS])
 def test_a_whole_plan_has_a_stage_for_each_key_set(tables: SessionContext, sql: str) -> None:
-    graph = keep_whole(plan_of(tables, sql), ["name", "v"], SchemaProbe(context()), POLICY)
+    graph = keep_whole(plan_of(tables, sql), ["name", "v"], 3, SchemaProbe(context()), POLICY)
     assert [(stage.whole, stage.inputs) for stage in graph.stages] == [(True, ()), (True, (1,))]
     assert reductions(graph) == (2 if sql == GROUPS else 1)
 

@@ -10,10 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import sparkfusion
-from sparkfusion import FeedContext, FileUnit, Session, WorkUnitFeedProvider
+from sparkfusion import FeedContext, FileUnit, Session, WorkUnitFeedProvider, config
 from sparkfusion.plan.stage import StageGraph
-from sparkfusion.plan.wire import decode, partition_count
+from sparkfusion.plan.wire import decode, kind, partition_count, walk
 from sparkfusion.session.dataframe import look_inside
+from sparkfusion.session.task_width import MEMORY_FACTOR
 from sparkfusion.verify import assert_distributed_eq
 
 ROWS = 200_000
@@ -32,7 +33,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def session(files: Path) -> Iterator[Session]:
-    with sparkfusion.connect(config=SPLITS | {"sparkfusion.tasks": 1}) as session:
+    with sparkfusion.connect(config=SPLITS) as session:
         session.register_parquet("t", files)
         yield session
 
@@ -51,20 +52,45 @@ def is_whole(session: Session, sql: str) -> bool:
 def test_one_task_runs_the_plan(session: Session) -> None:
     assert is_whole(session, COUNT)
     assert sorted(session.sql(COUNT).to_pydict()["k"]) == list(range(7))
-    assert "1 task for the whole plan" in session.sql(COUNT).explain_text()
+    assert "Stage 1 ── 1 task for the whole plan, 4 partitions at once ── gather" in session.sql(COUNT).explain_text()
 
 
-def test_queries_are_split_unless_users_ask_for_one_task(session: Session) -> None:
-    session.config["sparkfusion.tasks"] = 0
+def test_users_choose_tasks_of_one_partition(session: Session) -> None:
+    session.config["sparkfusion.task_cores"] = 1
     assert max(stage.task_count for stage in graph_of(session, COUNT).stages) == 4
+    del session.config["sparkfusion.task_cores"]
     session.config["sparkfusion.tasks"] = 3
     assert max(stage.task_count for stage in graph_of(session, COUNT).stages) == 3
+
+
+def test_users_choose_the_cores_of_the_task(session: Session) -> None:
+    session.config["sparkfusion.task_cores"] = 3
+    (stage,) = graph_of(session, "select k from t").stages
+    assert stage.partitions_per_task == 3
+    assert partition_count(decode(stage.plan).coalesce_partitions.input) == 3
 
 
 @pytest.mark.parametrize("limit", ["sparkfusion.task_memory_bytes", "datafusion.runtime.memory_limit"])
 def test_under_a_memory_limit_the_plan_is_split(session: Session, limit: str) -> None:
     session.config[limit] = "100M"
     assert not is_whole(session, COUNT)
+    assert "split: a memory limit is set" in session.sql(COUNT).explain_text()
+
+
+def test_a_query_that_reads_far_more_than_fits_is_split(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = graph_of(session, COUNT).stages[0].scan_bytes
+    monkeypatch.setattr(config, "fair_share", lambda slots: read // MEMORY_FACTOR // slots - 1)
+    assert not is_whole(session, COUNT)
+    assert f"split: it reads {read:,} bytes, too much for one task" in session.sql(COUNT).explain_text()
+    session.config["sparkfusion.tasks"] = 1  # the user's choice counts more than an estimate
+    assert is_whole(session, COUNT)
+
+
+def test_a_join_in_the_task_can_be_cancelled(session: Session) -> None:
+    """It yields to the runtime: docs/upstream-defects.md, DF 19358."""
+    (stage,) = graph_of(session, "select a.v from t a join t b on a.v = b.v").stages
+    kinds = [kind(node) for node in walk(decode(stage.plan))]
+    assert kinds[kinds.index("hash_join") - 1] == "cooperative"
 
 
 def test_rows_that_are_written_are_split(session: Session, tmp_path: Path) -> None:

@@ -43,6 +43,11 @@ class SparkRunner:
     def slots(self) -> int:
         return self._context.defaultParallelism
 
+    @property
+    def machines(self) -> int:
+        """A Spark cluster counts as several machines: its executors come and go."""
+        return 1 if is_local(self._context) else 2
+
     def start(self, job: QueryJob) -> RunningJob:
         running = SparkJob(job, self._context, self.spark, self._feeding)
         self._jobs.add(running)

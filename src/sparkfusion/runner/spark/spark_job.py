@@ -40,7 +40,6 @@ from sparkfusion.runner.travelling_functions import TravellingFunctions
 from sparkfusion.transport.feed_address import FeedAddress
 from sparkfusion.urls import is_url, plain_path
 from sparkfusion.worker.copy import CopySink
-from sparkfusion.worker.memory_limits import UNLIMITED
 from sparkfusion.worker.task import TaskInput, TaskOrder, TaskReport
 from sparkfusion.worker.task_context import Surroundings
 
@@ -227,10 +226,8 @@ class SparkJob(CoordinatedJob):
 
     def _memory_limit(self, order: TaskOrder) -> int:
         """The memory limit of a task. On other machines, the user's; 0 leaves it to the executor's machine."""
-        if self.graph().stage(order.key.stage).whole:
-            return UNLIMITED
         if is_local(self._spark):
-            return task_memory(self._job, alone=False)
+            return task_memory(self._job, alone=not order.spills)
         return self._job.settings.integer("task_memory_bytes")
 
     def _memory_left(self) -> int:

@@ -185,7 +185,7 @@ class WorkerService:
                 local = replace(
                     brought,
                     plan=self._apply_rewrites(order),
-                    memory_limit=min(order.memory_limit or self._memory_share, machine_memory()),
+                    memory_limit=min(order.memory_limit or self._memory_of(order), machine_memory()),
                 )
                 run = self._run_here if self._options.children is None else self._run_in_child
                 report = run(local, self._ends(ends, slot), cancel, stores)
@@ -203,6 +203,9 @@ class WorkerService:
         finally:
             with self._lock:
                 self._under_way -= 1
+
+    def _memory_of(self, order: TaskOrder) -> int:
+        return self._memory_share if order.spills else self._memory_share * self._options.slots
 
     def _bring(
         self, order: TaskOrder, held: HeldQuery, stores: QueryStores, cancel: CancelToken
