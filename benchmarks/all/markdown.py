@@ -35,16 +35,23 @@ def facts_lines(run: BenchmarkRun) -> list[str]:
 
 
 def render_suite(suite: SuiteResult, engines: Sequence[str], level: int = 2) -> str:
-    mark = "#" * level
+    """One suite: the summary, and folded below it each query and each query without an equal answer."""
+    seconds = f"seconds, and how many times as long as {BY_NAME[BASE].title}"
     parts = [
-        f"{mark} {suite.title}",
+        f"{'#' * level} {suite.title}",
         summary_table([summarize(suite, engine) for engine in engines]),
-        f"{mark}# {suite.title}: each query",
-        "Seconds, and in parentheses how many times as long as single-node DataFusion.",
-        query_table(suite, engines),
+        folded(f"Each query: {seconds}", query_table(suite, engines)),
     ]
     notes = list(_notes(suite))
-    return "\n\n".join(parts + (["\n".join(notes)] if notes else []))
+    if notes:
+        parts.append(folded(f"Without an equal answer: {len(notes)}", "\n".join(notes)))
+    if suite.restarts:
+        parts.append(f"Ended on the way because memory was short, and started again: {', '.join(suite.restarts)}.")
+    return "\n\n".join(parts)
+
+
+def folded(title: str, text: str) -> str:
+    return f"<details>\n<summary>{title}</summary>\n\n{text}\n\n</details>"
 
 
 def summary_table(summaries: Sequence[Summary]) -> str:
@@ -58,7 +65,7 @@ def summary_table(summaries: Sequence[Summary]) -> str:
         equal += f", **{each.different} different**" if each.different else ""
         rows.append(
             (
-                BY_NAME[each.engine].title,
+                f"{BY_NAME[each.engine].title} (`{each.engine}`)",
                 f"{each.answered} of {each.asked}",
                 equal,
                 f"{each.total:.1f}" if each.worst else "-",
@@ -74,7 +81,7 @@ def summary_table(summaries: Sequence[Summary]) -> str:
 
 def query_table(suite: SuiteResult, engines: Sequence[str]) -> str:
     """One line for each query."""
-    rows = [("query", *(BY_NAME[engine].title for engine in engines))]
+    rows = [("query", *(f"`{engine}`" for engine in engines))]
     ratios = {engine: suite.ratios(engine) for engine in engines}
     for query in suite.asked:
         cells = [_cell(suite.find(query, engine), ratios[engine].get(query)) for engine in engines]

@@ -45,6 +45,7 @@ class EngineProcess:
         self._python = python
         self._running: subprocess.Popen[bytes] | None = None
         self._input = b""
+        self._busy = False
         self._unusable = ""
 
     def start(self) -> bool:
@@ -89,16 +90,17 @@ class EngineProcess:
     def answer_path(self) -> Path:
         return self._home / "answer.arrow"
 
-    def end(self, *, politely: bool = True) -> None:
-        """End it with everything below it: by closing its input, and if that takes long, by force."""
+    def end(self) -> None:
+        """End it with everything below it: by closing its input, and if that takes long, or a query runs, by force."""
         running, self._running = self._running, None
+        busy, self._busy = self._busy, False
         if running is None:
             return
         below = _descendants(running.pid)
         assert running.stdin is not None
         with suppress(BrokenPipeError):
             running.stdin.close()
-        if politely:
+        if not busy:
             deadline = time.monotonic() + END_SECONDS
             while not _has_ended(running.pid) and time.monotonic() < deadline:
                 time.sleep(0.02)
@@ -132,16 +134,18 @@ class EngineProcess:
     def _read_line(self, seconds: float) -> dict[str, Any]:
         assert self._running is not None
         assert self._running.stdout is not None
+        self._busy = True
         deadline = time.monotonic() + seconds
         while b"\n" not in self._input:
             ready, _, _ = select.select([self._running.stdout], [], [], max(0.0, deadline - time.monotonic()))
             if not ready:
-                self.end(politely=False)
+                self.end()
                 raise NotAnsweredError(f"no answer within {seconds:g} s")
             read = os.read(self._running.stdout.fileno(), 1 << 16)
             if not read:
                 raise NotAnsweredError(self._how_it_ended())
             self._input += read
+        self._busy = False
         line, self._input = self._input.split(b"\n", 1)
         found: dict[str, Any] = json.loads(line)
         return found
@@ -149,7 +153,7 @@ class EngineProcess:
     def _how_it_ended(self) -> str:
         assert self._running is not None
         running = self._running
-        self.end(politely=False)
+        self.end()
         status = running.returncode
         shown = (self._home / "log").read_text(errors="replace")[-_TAIL:].strip()
         last = shown.splitlines()[-1] if shown else "its log is empty"

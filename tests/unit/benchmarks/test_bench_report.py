@@ -87,7 +87,7 @@ def test_an_engine_without_answers_has_no_numbers(suite: SuiteResult) -> None:
         each.error = "it did not start"
     summary = summarize(suite, "polars")
     assert (summary.answered, summary.ratio, summary.geometric_mean, summary.worst) == (0, None, None, None)
-    assert "| Polars SQL | 0 of 3 | 0 | - | - | - | - | - | - |" in render_suite(suite, ["polars"])
+    assert "| Polars SQL (`polars`) | 0 of 3 | 0 | - | - | - | - | - | - |" in render_suite(suite, ["polars"])
     assert geometric_mean([]) is None
 
 
@@ -100,8 +100,15 @@ def test_every_query_is_in_the_table_and_every_gap_is_explained(run: BenchmarkRu
     assert "- q2, Polars SQL: no answer. `SQLInterfaceError: no 'rollup'`" in text
     assert "- q2, DuckDB: different answer, so its time does not count. `expected 3 rows, got 2`" in text
     assert "- q3, Polars SQL: it is undecided whether the answer is equal. `several right answers`" in text
+    assert "Without an equal answer: 4" in text
     assert "2 cores" in text
     assert "`python -m benchmarks.all`" in text
+
+
+def test_restarts_are_told(suite: SuiteResult) -> None:
+    assert "memory was short" not in render_suite(suite, [BASE])
+    suite.restarts.append("spark")
+    assert "because memory was short, and started again: spark." in render_suite(suite, [BASE])
 
 
 def test_an_interrupted_run_says_so(run: BenchmarkRun) -> None:
