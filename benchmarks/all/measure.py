@@ -100,8 +100,9 @@ class SuiteRun:
         except NotAnsweredError as error:
             found.error = str(error)
             return None
+        finally:
+            found.peak_bytes = max(found.peak_bytes, process.peak_bytes)
         found.seconds.append(answer["seconds"])
-        found.peak_bytes = max(found.peak_bytes, answer["peak_bytes"])
         if answer["shuffled_bytes"] is not None:
             found.shuffled_bytes = answer["shuffled_bytes"]
         with pa.OSFile(str(process.answer_path)) as file, pa.ipc.open_file(file) as reader:

@@ -39,6 +39,7 @@ class EngineProcess:
 
     def __init__(self, process: str, data: Path, home: Path, python: Path | None = None) -> None:
         self.versions: dict[str, str] = {}
+        self.peak_bytes = 0
         self._name = process
         self._data = data
         self._home = home
@@ -73,18 +74,26 @@ class EngineProcess:
         return 0 if self._running is None else resident_below(self._running.pid)
 
     def ask(self, engine: str, sql: str, seconds: float) -> dict[str, Any]:
-        """Run a query; its answer, with `peak_bytes`. Rows are in `answer_path` until the next question."""
+        """Run a query. Rows are in `answer_path` until the next question, and `peak_bytes` says what it needed.
+
+        That is known of a query without an answer too.
+        """
+        self.peak_bytes = 0
         self.start()
         assert self._running is not None
         assert self._running.stdin is not None
-        with MemoryWatch(self._running.pid) as watch:
-            with suppress(BrokenPipeError):  # reading finds out why
-                self._running.stdin.write(json.dumps({"engine": engine, "sql": sql}).encode() + b"\n")
-                self._running.stdin.flush()
-            answer = self._read_line(seconds)
+        watch = MemoryWatch(self._running.pid)
+        try:
+            with watch:
+                with suppress(BrokenPipeError):  # reading finds out why
+                    self._running.stdin.write(json.dumps({"engine": engine, "sql": sql}).encode() + b"\n")
+                    self._running.stdin.flush()
+                answer = self._read_line(seconds)
+        finally:
+            self.peak_bytes = watch.peak
         if "error" in answer:
             raise NotAnsweredError(answer["error"])
-        return {**answer, "peak_bytes": watch.peak}
+        return answer
 
     @property
     def answer_path(self) -> Path:
