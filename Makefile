@@ -14,11 +14,14 @@ SCALE ?= 1
 ROUNDS ?= 2
 WARM_UP ?= each
 GIGABYTES ?= 2
+SCALES ?= tpch:1,tpch:10,tpcds:1
+ENGINES ?=
+QUERIES ?=
 # Three processes share the modules: on two cores, one of them often waits.
 TESTS := $(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quick test test-long check unit format fuzz fuzz-messages stress-exit soak bench bench-spark bench-feed bench-transport bench-scale demo wire clean
+.PHONY: help setup quick test test-long check unit format fuzz fuzz-messages stress-exit soak bench bench-all bench-spark bench-feed bench-transport bench-scale demo wire clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | awk -F '\t' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -68,6 +71,9 @@ fuzz-messages: setup ## randomly changed orders against a worker: its checks, th
 bench: setup ## TPC-H timings
 	$(BIN)/python -m benchmarks.tpch
 
+bench-all: setup ## TPC-H and TPC-DS on every engine in turn: docs/benchmarks.md (SCALES=tpch:1,tpch:10,tpcds:1, ENGINES=, ROUNDS=2, QUERIES=)
+	$(BIN)/python -m benchmarks.all --scales $(SCALES) --engines "$(ENGINES)" --rounds $(ROUNDS) --queries "$(QUERIES)"
+
 bench-spark: setup ## TPC-H on Spark (local mode) against Spark SQL (SCALE=1, ROUNDS=2)
 	$(BIN)/python -m benchmarks.tpch_spark --scale $(SCALE) --rounds $(ROUNDS) --warm-up $(WARM_UP)
 
@@ -92,5 +98,5 @@ wire: .venv-wire/.installed ## regenerate the protobuf module from wire.proto
 	@touch $@
 
 clean: ## remove environments, caches and results
-	rm -rf $(VENV) .venv-wire build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/results
+	rm -rf $(VENV) .venv-wire .venv-sail build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/results
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

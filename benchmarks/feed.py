@@ -11,7 +11,6 @@ measured too: a fed query can take no less than the longer of them. Results go t
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import tempfile
 import time
@@ -24,8 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import sparkfusion
-from benchmarks.tpch import RESULTS
-from benchmarks.tpch_spark import start_spark
+from benchmarks.record import write_json
+from benchmarks.spark_start import start_spark
 
 SQL = "select k, count(*) as n, sum(v) as total, max(s) as s from events group by k order by k"
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64()), ("s", pa.string())])
@@ -159,10 +158,7 @@ def report(times: dict[str, float], arguments: argparse.Namespace) -> None:
     print()
     for name, ratio in ratios.items():
         print(f"{name:>46} {ratio:6.2f}")
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    path = RESULTS / "feed.json"
-    path.write_text(json.dumps({"arguments": vars(arguments), "seconds": times, "ratios": ratios}, indent=2))
-    print(f"written to {path}")
+    write_json("feed", {"arguments": vars(arguments), "seconds": times, "ratios": ratios})
 
 
 if __name__ == "__main__":

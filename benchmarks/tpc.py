@@ -7,6 +7,7 @@ The data comes from `tpcgen-cli`, the query texts from DuckDB's `tpch` and `tpcd
 from __future__ import annotations
 
 import importlib.resources
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -17,6 +18,9 @@ from typing import Any, Protocol
 
 import duckdb
 import pyarrow.parquet as pq
+
+DATA = Path("data")
+"""Where benchmarks keep generated tables, below the current directory."""
 
 
 class Registry(Protocol):
@@ -43,6 +47,25 @@ class Suite:
     def queries(self) -> dict[int, str]:
         """All query texts by number, in DataFusion's dialect."""
         return {number: self._adapted(number, text) for number, text in _query_texts(self.name).items()}
+
+    def choose(self, numbers: str = "") -> list[tuple[int, str]]:
+        """Some queries, by numbers with commas between them; all of them if there are no numbers."""
+        texts = self.queries()
+        wanted = [int(number) for number in numbers.split(",")] if numbers else sorted(texts)
+        if unknown := [number for number in wanted if number not in texts]:
+            raise ValueError(f"{self.name} has queries 1 to {self.query_count}, and no {unknown[0]}")
+        return [(number, texts[number]) for number in wanted]
+
+    def prepare(self, scale: float) -> Path:
+        """The tables of that scale below `DATA`, made once. One file for each table, as a user's export often is."""
+        directory = DATA / f"{self.name}-{scale:g}"
+        if not directory.exists():
+            print(f"generating {self.name} at scale {scale:g} in {directory} …", flush=True)
+            part = directory.with_name(f"{directory.name}.part")
+            shutil.rmtree(part, ignore_errors=True)  # of a run that was interrupted
+            self.generate(part, scale, files=1)
+            part.rename(directory)
+        return directory
 
     def generate(self, directory: str | Path, scale: float, *, files: int = 3) -> None:
         """Write the tables as Parquet, each into a directory of its own below `directory`, in about `files` files.

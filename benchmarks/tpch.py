@@ -11,41 +11,34 @@ turn and the best time of each counts. Answers are compared. Results go to `benc
 from __future__ import annotations
 
 import argparse
-import json
-import platform
 import time
 from collections.abc import Callable
-from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 import sparkfusion
+from benchmarks.record import write_timings
 from benchmarks.tpc import TPCH
-from sparkfusion.config import available_cores
 from sparkfusion.plan.isolate import isolate
 from sparkfusion.plan.stage import StageGraph
 from sparkfusion.session.dataframe import look_inside
 from sparkfusion.verify import compare_tables
 
-DATA = Path("data")
-RESULTS = Path(__file__).parent / "results"
-
 
 def main() -> None:
     arguments = parse_arguments()
-    directory = data_directory(arguments.scale)
+    directory = TPCH.prepare(arguments.scale)
     print(
         f"{'query':>5} {'single node':>11} {'distributed':>11} {'ratio':>6} {'stages':>6} {'tasks':>5} "
         f"{'cut+isolate ms':>14}"
     )
     with sparkfusion.connect(config={"sparkfusion.tasks": arguments.tasks}) as session:
         TPCH.register(session, directory)
-        rows = [measure(session, number, text, arguments.rounds) for number, text in chosen_queries(arguments.queries)]
+        rows = [measure(session, number, text, arguments.rounds) for number, text in TPCH.choose(arguments.queries)]
     total = summary(rows)
     print(f"{'total':>5} {total['single_node']:>11.3f} {total['distributed']:>11.3f} {total['ratio']:>6.2f}")
-    write_json("tpch", arguments.scale, arguments.rounds, rows, total)
+    write_timings("tpch", arguments.scale, arguments.rounds, rows, total)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -55,23 +48,6 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--tasks", type=int, default=0, help="sparkfusion.tasks; 0 and 1: one task runs a whole plan")
     parser.add_argument("--queries", default="", help="numbers, separated by commas; all if not given")
     return parser.parse_args()
-
-
-def data_directory(scale: float) -> Path:
-    """The generated data of that scale, made once. One file for each table, as a user's export often is."""
-    directory = DATA / f"tpch-{scale:g}"
-    if not directory.exists():
-        print(f"generating TPC-H at scale {scale:g} in {directory} …", flush=True)
-        part = directory.with_suffix(".part")
-        TPCH.generate(part, scale, files=1)
-        part.rename(directory)
-    return directory
-
-
-def chosen_queries(numbers: str) -> list[tuple[int, str]]:
-    texts = TPCH.queries()
-    wanted = [int(number) for number in numbers.split(",")] if numbers else sorted(texts)
-    return [(number, texts[number]) for number in wanted]
 
 
 def measure(session: sparkfusion.Session, number: int, text: str, rounds: int) -> dict[str, Any]:
@@ -127,22 +103,6 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, float]:
     single = sum(row["single_node"] for row in rows)
     distributed = sum(row["distributed"] for row in rows)
     return {"single_node": single, "distributed": distributed, "ratio": distributed / single}
-
-
-def write_json(name: str, scale: float, rounds: int, rows: list[dict[str, Any]], total: dict[str, float]) -> None:
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{name}.json"
-    result = {
-        "scale": scale,
-        "rounds": rounds,
-        "cores": available_cores(),
-        "python": platform.python_version(),
-        "datafusion": version("datafusion"),
-        "queries": rows,
-        "total": total,
-    }
-    path.write_text(json.dumps(result, indent=2) + "\n")
-    print(f"written to {path}")
 
 
 if __name__ == "__main__":

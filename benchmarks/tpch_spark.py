@@ -15,21 +15,21 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from contextlib import ExitStack
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
 import sparkfusion
+from benchmarks.all.referee import is_close
+from benchmarks.record import write_timings
+from benchmarks.spark_start import start_spark
 from benchmarks.tpc import TPCH
-from benchmarks.tpch import chosen_queries, data_directory, timed, write_json
+from benchmarks.tpch import timed
 
 SPARK_SQL, FILES, SHUFFLE, SINGLE_NODE = "spark_sql", "sparkfusion_files", "sparkfusion_shuffle", "single_node"
 STORES = {FILES: "local", SHUFFLE: "spark"}
 TITLES = {SPARK_SQL: "Spark SQL", FILES: "files", SHUFFLE: "Spark shuffle", SINGLE_NODE: "single node"}
 FIRST = 3
-SPARK_SETTINGS = {"spark.driver.memory": "6g"}
-"""Enough for Spark SQL at scale 10; otherwise both run with their defaults."""
 
 
 def main() -> None:
@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--queries", default="", help="numbers, separated by commas; all if not given")
     parser.add_argument("--warm-up", choices=("each", "first"), default="each", help="which queries run once uncounted")
     arguments = parser.parse_args()
-    directory = data_directory(arguments.scale)
+    directory = TPCH.prepare(arguments.scale)
     with ExitStack() as stack:
         spark = start_spark()
         stack.callback(spark.stop)
@@ -52,7 +52,7 @@ def main() -> None:
         titles = " ".join(f"{title:>13}" for title in TITLES.values())
         print(f"{'query':>5} {titles} {'faster: files':>13} shuffle")
         rows = []
-        for place, (number, text) in enumerate(chosen_queries(arguments.queries)):
+        for place, (number, text) in enumerate(TPCH.choose(arguments.queries)):
             sides = sides_of(sessions, spark, text)
             if arguments.warm_up == "each" or place < FIRST:
                 for action in sides.values():
@@ -61,13 +61,7 @@ def main() -> None:
     total = with_ratios({side: sum(row[side] for row in rows) for side in TITLES})
     show("total", total)
     print(f"files against single-node DataFusion: {total[FILES] / total[SINGLE_NODE]:.2f} times its time")
-    write_json("tpch_spark", arguments.scale, arguments.rounds, rows, total)
-
-
-def start_spark() -> Any:
-    from sparkfusion.runner.spark.launch import start_local
-
-    return start_local(settings=SPARK_SETTINGS)
+    write_timings("tpch_spark", arguments.scale, arguments.rounds, rows, total)
 
 
 Sides = dict[str, Callable[[], pa.Table]]
@@ -83,29 +77,20 @@ def sides_of(sessions: dict[str, sparkfusion.Session], spark: Any, text: str) ->
 
 def measure(sides: Sides, number: int, rounds: int) -> dict[str, Any]:
     times: dict[str, list[float]] = {side: [] for side in sides}
-    answers: dict[str, list[tuple[str, ...]]] = {}
+    answers: dict[str, pa.Table] = {}
     for _ in range(rounds):
         for side, action in sides.items():
             seconds, answer = timed(action)
             times[side].append(seconds)
-            answers[side] = comparable(answer)
+            answers[side] = answer
     row = with_ratios({side: min(seconds) for side, seconds in times.items()})
-    row |= {"query": number, "equal": all(answer == answers[SPARK_SQL] for answer in answers.values())}
+    row |= {"query": number, "equal": all(is_close(answers[SINGLE_NODE], answer) for answer in answers.values())}
     show(f"q{number}", row)
     return row
 
 
 def with_ratios(seconds: dict[str, float]) -> dict[str, Any]:
     return seconds | {f"faster_{side}": seconds[SPARK_SQL] / seconds[side] for side in STORES}
-
-
-def comparable(table: pa.Table) -> list[tuple[str, ...]]:
-    """Rows whose text does not depend on how wide an engine makes its decimals."""
-    return sorted(tuple(_plain(value) for value in row.values()) for row in table.to_pylist())
-
-
-def _plain(value: object) -> str:
-    return f"{float(value):.4g}" if isinstance(value, float | Decimal) else str(value)
 
 
 def show(name: str, row: dict[str, Any]) -> None:

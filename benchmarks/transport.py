@@ -32,7 +32,7 @@ import pyarrow as pa
 from datafusion import SessionContext
 
 import sparkfusion
-from benchmarks.tpch import RESULTS
+from benchmarks.record import write_json
 from sparkfusion.ids import TaskKey
 from sparkfusion.transport.base import Access
 from sparkfusion.transport.schemes import connect
@@ -88,7 +88,7 @@ def main() -> None:
         seconds = best_of(sides, arguments.rounds)
         seconds[FETCH] = min(fetch(addresses[0], directory / "big", base) for _ in range(arguments.rounds))
     show(size, seconds, reports)
-    write_json(arguments, size, seconds, reports)
+    record(arguments, size, seconds, reports)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -201,10 +201,9 @@ def show(size: int, seconds: dict[str, float], reports: dict[str, list[TaskRepor
     )
 
 
-def write_json(
+def record(
     arguments: argparse.Namespace, size: int, seconds: dict[str, float], reports: dict[str, list[TaskReport]]
 ) -> None:
-    RESULTS.mkdir(exist_ok=True)
     result: dict[str, Any] = {
         "bytes": size,
         "rounds": arguments.rounds,
@@ -214,7 +213,7 @@ def write_json(
         "times_in_process": seconds[FLIGHT] / seconds[LOCAL],
         "cores": os.cpu_count(),
     }
-    (RESULTS / "transport.json").write_text(json.dumps(result, indent=2) + "\n")
+    write_json("transport", result)
 
 
 if __name__ == "__main__":

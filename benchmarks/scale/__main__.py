@@ -12,7 +12,6 @@ in a hundred fails, and ten workers are lost. Results go to `benchmarks/results/
 from __future__ import annotations
 
 import argparse
-import json
 import resource
 import tempfile
 import time
@@ -20,9 +19,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from benchmarks.record import write_json
 from benchmarks.scale.growth import SHAPES, Cost, measure
 from benchmarks.scale.simulated import SimulatedCluster, chain_of_shuffles
-from benchmarks.tpch import RESULTS
 
 CLUSTER = "cluster"
 CLUSTERS = ((25, 250), (50, 500), (100, 1000))
@@ -43,8 +42,7 @@ def main() -> None:
         print("\nworkers  stages    tasks  attempts  failures  coordinator s  µs an attempt  peak MB")
         for stages, workers in CLUSTERS:
             found[CLUSTER].append(simulate(stages, workers))
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "scale.json").write_text(json.dumps(found, indent=2) + "\n")
+    write_json("scale", found)
 
 
 def parse_arguments() -> argparse.Namespace:

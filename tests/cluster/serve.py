@@ -9,17 +9,16 @@ from __future__ import annotations
 import faulthandler
 import json
 import os
-import queue
 import signal
 import sys
-import threading
-import time
 import traceback
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 import psutil
+
+from benchmarks.line_server import keep_stdout, read_requests
 
 if TYPE_CHECKING:
     from tests.cluster.laboratory import Laboratory
@@ -30,19 +29,40 @@ READY = "ready"
 
 def main(home: Path) -> None:
     faulthandler.register(signal.SIGUSR1)  # asked for when an answer does not come
-    answers = _keep_stdout()
-    requests: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-    threading.Thread(target=_read, args=(requests,), daemon=True).start()
+    answers = keep_stdout()
+    requests = read_requests(GRACE, _end_everything)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pyspark's, about the pandas that is installed
         from tests.cluster.laboratory import Laboratory
-        from tests.cluster.standalone import start_cluster
+        from tests.cluster.standalone import Size, start_cluster
 
-        with start_cluster(home) as spark:
+        with start_cluster(home, Size(settings=_settings(home))) as spark:
             laboratory = Laboratory(spark, home)
             print(READY, file=answers, flush=True)
             while (line := requests.get()) is not None:
                 print(_answer(laboratory, line), file=answers, flush=True)
+
+
+def _settings(home: Path) -> dict[str, str]:
+    """Spark as tests need it."""
+    return {
+        # How each attempt ended is read from here.
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": (home / "events").as_uri(),
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.rolling.enabled": "false",
+        # A task that is slower than the others by seconds gets a copy: what a loaded machine does to a task should not.
+        "spark.speculation": "true",
+        "spark.speculation.interval": "100ms",
+        "spark.speculation.multiplier": "1.1",
+        "spark.speculation.quantile": "0.5",
+        "spark.speculation.minTaskRuntime": "2s",
+        # Tasks run on both executors, also where Spark would rather wait for the one that holds their input.
+        "spark.locality.wait": "0s",
+        # A lost executor does not come back to be asked again.
+        "spark.shuffle.io.maxRetries": "1",
+        "spark.shuffle.io.retryWait": "100ms",
+    }
 
 
 def _answer(laboratory: Laboratory, line: str) -> str:
@@ -55,18 +75,7 @@ def _answer(laboratory: Laboratory, line: str) -> str:
         return json.dumps({"raised": traceback.format_exc()})
 
 
-def _keep_stdout() -> TextIO:
-    """Where answers go. Whatever else is written, here or by the JVM, goes to the log."""
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    return answers
-
-
-def _read(requests: queue.SimpleQueue[str | None]) -> None:
-    for line in sys.stdin:
-        requests.put(line)
-    requests.put(None)
-    time.sleep(GRACE)
+def _end_everything() -> None:
     for process in psutil.Process().children(recursive=True):
         process.kill()
     os._exit(1)

@@ -1,7 +1,8 @@
-"""A Spark cluster on this machine: a master and two workers, processes of their own, with one executor each.
+"""A Spark cluster on this machine: a master and two workers, processes of their own, with an executor of one core each.
 
 The workers are at 127.0.0.1 and 127.0.0.2, two hosts for Spark: it fetches shuffle blocks over the network, and it
 starts speculative copies, which it never does on the host that runs the task already (so `local-cluster` has none).
+Tests and `make bench-all` use it.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyspark
@@ -29,18 +31,33 @@ _SPARK_HOME = Path(pyspark.__file__).parent
 _MASTER_URL = re.compile(r"spark://127\.0\.0\.1:\d+")
 
 
+FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""The JVM's cheap compiler, for processes that live for minutes."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """What the processes of a cluster get. Daemons are the master and the workers, which only start executors."""
+
+    driver_memory: str = "512m"
+    executor_memory: str = "512m"
+    java: str = FAST_START
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
 @contextmanager
-def start_cluster(home: Path) -> Iterator[SparkSession]:
+def start_cluster(home: Path, size: Size) -> Iterator[SparkSession]:
     """The cluster's processes and a session on them. Everything that they write is below `home`."""
     temporary = home / "tmp"
+    temporary.mkdir(exist_ok=True)
     ensure_java(temporary)
-    java = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -Djava.io.tmpdir={temporary}"
+    files = f"-XX:-UsePerfData -Djava.io.tmpdir={temporary}"
     os.environ |= {
         "SPARK_HOME": str(_SPARK_HOME),
         "SPARK_LOCAL_DIRS": str(home / "local"),
         "SPARK_LOCAL_IP": WORKERS[0],
         "SPARK_DAEMON_MEMORY": "128m",
-        "SPARK_DAEMON_JAVA_OPTS": f"{java} -Dspark.master.rest.enabled=false",
+        "SPARK_DAEMON_JAVA_OPTS": f"{FAST_START} {files} -Dspark.master.rest.enabled=false",
         "PYSPARK_PYTHON": sys.executable,
     }
     with ExitStack() as stack:
@@ -48,9 +65,10 @@ def start_cluster(home: Path) -> Iterator[SparkSession]:
         stack.enter_context(_daemon("master.Master", log, WORKERS[0], "--port", "0"))
         master = _wait_for_master(log)
         for number, host in enumerate(WORKERS):
-            work = ("--cores", "1", "--memory", "512m", "--work-dir", str(home / f"work-{number}"), master)
+            given = ("--cores", "1", "--memory", size.executor_memory)
+            work = (*given, "--work-dir", str(home / f"work-{number}"), master)
             stack.enter_context(_daemon("worker.Worker", home / f"worker-{number}.log", host, *work))
-        session = _session(master, home, java)
+        session = _session(master, size, f"{size.java} {files}")
         stack.callback(session.stop)
         yield session
 
@@ -85,37 +103,22 @@ def _wait_for_master(log: Path) -> str:
     return found[0]
 
 
-def _session(master: str, home: Path, java: str) -> SparkSession:
+def _session(master: str, size: Size, java: str) -> SparkSession:
     settings = {
         "spark.driver.bindAddress": WORKERS[0],
         "spark.driver.host": WORKERS[0],
-        "spark.driver.memory": "512m",
+        "spark.driver.memory": size.driver_memory,
         "spark.driver.extraJavaOptions": java,
-        "spark.executor.memory": "512m",
+        "spark.executor.memory": size.executor_memory,
         "spark.executor.cores": "1",
         "spark.executor.extraJavaOptions": java,
         # Functions of tests travel by the name of their module.
         "spark.executorEnv.PYTHONPATH": os.pathsep.join([str(_ROOT), os.environ.get("PYTHONPATH", "")]),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # How each attempt ended is read from here.
-        "spark.eventLog.enabled": "true",
-        "spark.eventLog.dir": (home / "events").as_uri(),
-        "spark.eventLog.compress": "false",
-        "spark.eventLog.rolling.enabled": "false",
-        # A task that is slower than the others by seconds gets a copy: what a loaded machine does to a task should not.
-        "spark.speculation": "true",
-        "spark.speculation.interval": "100ms",
-        "spark.speculation.multiplier": "1.1",
-        "spark.speculation.quantile": "0.5",
-        "spark.speculation.minTaskRuntime": "2s",
-        # Tasks run on both executors, also where Spark would rather wait for the one that holds their input.
-        "spark.locality.wait": "0s",
-        # A lost executor does not come back to be asked again.
-        "spark.shuffle.io.maxRetries": "1",
-        "spark.shuffle.io.retryWait": "100ms",
+        **size.settings,
     }
-    builder = SparkSession.builder.master(master).appName("sparkfusion tests")
+    builder = SparkSession.builder.master(master).appName("two executors")
     for name, value in settings.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()

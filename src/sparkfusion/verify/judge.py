@@ -30,17 +30,22 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Judge:
-    """Judges answers of one query against its single-node answer. What it finds out about the query is kept."""
+    """Judges answers of one query against its single-node answer. What it finds out about the query is kept.
+
+    `view` makes the rows of both sides comparable, if answers come from where types differ.
+    """
 
     reference: pa.Table
     plan: LogicalPlan
     context: SessionContext
     options: CompareOptions
     settings: Callable[[], Mapping[str, str]] = dict
+    view: Callable[[pa.Table], pa.Table] = lambda table: table
 
     def judge(self, answer: pa.Table) -> Verdict:
         order = self._order
-        comparison = compare_tables(self.reference, answer, self.options, order.keys)
+        answer = self.view(answer)
+        comparison = compare_tables(self.view(self.reference), answer, self.options, order.keys)
         comparison = replace(comparison, notes=(*comparison.notes, *order.notes()))
         if comparison.equal or comparison.has("schema", "order"):
             return Verdict(comparison)  # an answer that breaks its own order has no excuse
@@ -76,7 +81,8 @@ class Judge:
     @cached_property
     def _choice(self) -> LimitChoice:
         assert self._limit is not None
-        return limit_choice(self._limit, self.context, self.options)
+        choice = limit_choice(self._limit, self.context, self.options)
+        return LimitChoice(self.view(choice.must), self.view(choice.may))
 
     def _judge_limited(self, answer: pa.Table, plain: Comparison) -> Comparison:
         try:
