@@ -54,7 +54,8 @@ WHOLE: Mapping[str, Mapping[str, object]] = {
 
 NAMES = tuple(RUNNERS)
 WORKERS = {FLIGHT: 2, FLIGHT_3: 3, FLIGHT_WHOLE: 1}
-SPARK = tuple(name for name in (*RUNNERS, *WHOLE) if name.startswith("spark-"))
+SPARK = tuple(name for name in NAMES if name.startswith("spark-"))
+ON_SPARK = (*SPARK, SPARK_WHOLE)
 _SPLIT_LIKE = {FLIGHT_3: FLIGHT, LOCAL_WHOLE: LOCAL, FLIGHT_WHOLE: FLIGHT, SPARK_WHOLE: "spark-local"}
 """The runner whose name a mark uses for these."""
 BEHAVIOUR = Path(__file__).parent / "behaviour"
@@ -113,7 +114,7 @@ def runner_of(item: pytest.Item) -> str | None:
 
 
 def needs_spark(item: pytest.Item) -> bool:
-    return (runner_of(item) or "") in SPARK or "spark" in getattr(item, "fixturenames", ())
+    return (runner_of(item) or "") in ON_SPARK or "spark" in getattr(item, "fixturenames", ())
 
 
 def in_order(items: list[pytest.Item], *, spark_first: bool = False) -> list[pytest.Item]:
