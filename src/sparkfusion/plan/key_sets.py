@@ -211,11 +211,43 @@ def _is_nearly_unique(key: RelationColumn) -> bool:
     return values is not None and rows is not None and values * _UNIQUE >= rows
 
 
+@dataclass(frozen=True)
+class Reduction:
+    """A scan that a key set reduces.
+
+    Attributes:
+        exchange: of the key set. `key`: the column of its rows.
+        reduced: the scan, with what is below the semi join. `column`: which of its columns has to be one of the keys.
+    """
+
+    exchange: ExchangeId
+    key: int
+    reduced: PlanNode
+    column: int
+
+
+def reduction_of(node: PlanNode) -> Reduction | None:
+    """What a node reduces, if it does. A semi join of the query itself, with rows of another stage, is one as well."""
+    if kind(node) != "cooperative" or kind(node.cooperative.input) != "hash_join":
+        return None
+    join = node.cooperative.input.hash_join
+    if join.join_type != pb.RIGHT_SEMI or kind(join.left) != "coalesce_partitions":
+        return None
+    exchange = exchange_of(join.left.coalesce_partitions.input)
+    if exchange is None or len(join.on) != 1:
+        return None
+    (on,) = join.on
+    if not (on.left.HasField("column") and on.right.HasField("column")):
+        return None
+    return Reduction(exchange, on.left.column.index, join.right, on.right.column.index)
+
+
 def drop_key_set(graph: StageGraph, exchange: ExchangeId) -> StageGraph:
     """The graph in which no scan is reduced by this key set. Other readers of its rows stay as they are."""
 
     def drop(node: PlanNode) -> PlanNode | None:
-        return copy_of(node.cooperative.input.hash_join.right) if _key_set_of(node) == exchange else None
+        reduction = reduction_of(node)
+        return copy_of(reduction.reduced) if reduction is not None and reduction.exchange == exchange else None
 
     for stage in graph.stages:
         if exchange in stage.inputs:
@@ -226,13 +258,3 @@ def drop_key_set(graph: StageGraph, exchange: ExchangeId) -> StageGraph:
         root = rewrite(decode(head.plan), drop)
         graph = replace(graph, head=replace(head, plan=encode(root), inputs=exchanges_read(root)))
     return graph
-
-
-def _key_set_of(node: PlanNode) -> ExchangeId | None:
-    """The exchange of the key set that the node reduces its input by."""
-    if kind(node) != "cooperative" or kind(node.cooperative.input) != "hash_join":
-        return None
-    join = node.cooperative.input.hash_join
-    if join.join_type != pb.RIGHT_SEMI or kind(join.left) != "coalesce_partitions":
-        return None
-    return exchange_of(join.left.coalesce_partitions.input)

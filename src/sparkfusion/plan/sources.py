@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from sparkfusion.ids import ExchangeId, SourceFile
-from sparkfusion.plan.wire import PlanNode, decode, encode, kind, walk
+from sparkfusion.plan.wire import PlanNode, kind, walk
 from sparkfusion.plan.wire import wire_pb2 as pb
 from sparkfusion.plan.wire.build import arrow_scan
 
@@ -64,10 +64,6 @@ def groups_read(node: PlanNode) -> tuple[tuple[ExchangeId, int], ...]:
     """Every (exchange, group) that the plan reads, each once."""
     groups = [g for each in walk(node) if exchange_of(each) is not None for g in each.arrow_scan.base_conf.file_groups]
     return tuple(dict.fromkeys(_parse(file.path) for group in groups for file in group.files))
-
-
-def bind_encoded(plan: bytes, files_of: Binding) -> bytes:
-    return encode(bind(decode(plan), files_of))
 
 
 def bind(node: PlanNode, files_of: Binding) -> PlanNode:

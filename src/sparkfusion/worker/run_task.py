@@ -13,7 +13,7 @@ import pyarrow as pa
 from datafusion import SessionContext
 from datafusion.plan import ExecutionPlan
 
-from sparkfusion.errors import InternalError, QueryCancelledError, SparkfusionError, classify
+from sparkfusion.errors import InternalError, PlanTooDeepError, QueryCancelledError, SparkfusionError, classify
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.delivery import GrantSink
 from sparkfusion.exchange.manifest import Manifest
@@ -21,14 +21,18 @@ from sparkfusion.exchange.sink import Sink
 from sparkfusion.feed.feed import WorkUnitFeed
 from sparkfusion.feed.rejected import Rejects
 from sparkfusion.feed.units import WorkUnit
+from sparkfusion.ids import ExchangeId
 from sparkfusion.plan.feed_scans import UnitFile, bind_feed, row_limit, scans_arrow
-from sparkfusion.plan.sources import bind_encoded
+from sparkfusion.plan.key_ranges import KeyRange, prune_by_key_ranges
+from sparkfusion.plan.sources import bind
+from sparkfusion.plan.wire import decode, encode
 from sparkfusion.plan.wire.depth import check_depth
 from sparkfusion.worker import loops
 from sparkfusion.worker.arrow_streams import arrow_chunks
 from sparkfusion.worker.bad_lines import find_bad_line, is_located
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.file_errors import is_about_files, name_files, name_table
+from sparkfusion.worker.key_set_files import read_key_range
 from sparkfusion.worker.measure import operator_metrics, sum_operators
 from sparkfusion.worker.task import OperatorMetrics, TaskOrder, TaskReport
 from sparkfusion.worker.task_context import Surroundings, task_context
@@ -204,7 +208,19 @@ def _bind_inputs(order: TaskOrder) -> bytes:
     if not order.inputs:
         return order.plan
     files = {(each.exchange, each.group): each.files for each in order.inputs}
-    return bind_encoded(order.plan, lambda exchange, group: files[exchange, group])
+
+    def read_range(exchange: ExchangeId, column: int) -> KeyRange | None:
+        found = (each for (number, _), group in files.items() if number == exchange for each in group)
+        return read_key_range(found, column)
+
+    pruned = decode(order.plan)
+    prune_by_key_ranges(pruned, read_range)
+    bound = encode(bind(pruned, lambda exchange, group: files[exchange, group]))
+    try:
+        check_depth(bound)
+        return bound
+    except PlanTooDeepError:  # a predicate goes deeper with every key range
+        return encode(bind(decode(order.plan), lambda exchange, group: files[exchange, group]))
 
 
 async def _run_plan(
