@@ -24,7 +24,7 @@ TUNED = {
 }
 """What someone would set on one small machine. The defaults are 200 shuffle partitions and broadcasts up to 10 MB."""
 
-DRIVER_MEMORY, EXECUTOR_MEMORY = "2g", "3g"
+DRIVER_MEMORY, EXECUTOR_MEMORY = "1g", "2g"
 
 
 @contextmanager
