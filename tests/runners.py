@@ -26,6 +26,7 @@ from _pytest.mark.structures import ParameterSet
 LOCAL = "local"
 FLIGHT = "flight"
 FLIGHT_3 = "flight-3"
+RESIDENT = "spark-resident"
 ALL_ON_SPARK = {"sparkfusion.small_stage_bytes": 0}  # what tests read is small, and would run in the driver
 RUNNERS: Mapping[str, Mapping[str, object]] = {
     LOCAL: {},
@@ -34,6 +35,7 @@ RUNNERS: Mapping[str, Mapping[str, object]] = {
     "spark-local": {"sparkfusion.store": "local", **ALL_ON_SPARK},
     "spark-shared": {"sparkfusion.store": "shared", **ALL_ON_SPARK},  # and a directory of the run
     "spark-spark": {"sparkfusion.store": "spark", **ALL_ON_SPARK},
+    RESIDENT: {"sparkfusion.spark_mode": "resident", **ALL_ON_SPARK},  # one worker; a second session runs as jobs
 }
 """Each runner's name and the settings that make it."""
 

@@ -30,7 +30,7 @@ _MASTER_URL = re.compile(r"spark://127\.0\.0\.1:\d+")
 
 
 @contextmanager
-def start_cluster(home: Path) -> Iterator[SparkSession]:
+def start_cluster(home: Path, cores: int) -> Iterator[SparkSession]:
     """The cluster's processes and a session on them. Everything that they write is below `home`."""
     temporary = home / "tmp"
     ensure_java(temporary)
@@ -48,9 +48,9 @@ def start_cluster(home: Path) -> Iterator[SparkSession]:
         stack.enter_context(_daemon("master.Master", log, WORKERS[0], "--port", "0"))
         master = _wait_for_master(log)
         for number, host in enumerate(WORKERS):
-            work = ("--cores", "1", "--memory", "512m", "--work-dir", str(home / f"work-{number}"), master)
+            work = ("--cores", str(cores), "--memory", "512m", "--work-dir", str(home / f"work-{number}"), master)
             stack.enter_context(_daemon("worker.Worker", home / f"worker-{number}.log", host, *work))
-        session = _session(master, home, java)
+        session = _session(master, home, java, cores)
         stack.callback(session.stop)
         yield session
 
@@ -85,14 +85,14 @@ def _wait_for_master(log: Path) -> str:
     return found[0]
 
 
-def _session(master: str, home: Path, java: str) -> SparkSession:
+def _session(master: str, home: Path, java: str, cores: int) -> SparkSession:
     settings = {
         "spark.driver.bindAddress": WORKERS[0],
         "spark.driver.host": WORKERS[0],
         "spark.driver.memory": "512m",
         "spark.driver.extraJavaOptions": java,
         "spark.executor.memory": "512m",
-        "spark.executor.cores": "1",
+        "spark.executor.cores": str(cores),
         "spark.executor.extraJavaOptions": java,
         # Functions of tests travel by the name of their module.
         "spark.executorEnv.PYTHONPATH": os.pathsep.join([str(_ROOT), os.environ.get("PYTHONPATH", "")]),
