@@ -3,7 +3,8 @@
     python -m benchmarks.resident --scale 0.1 --rounds 5
 
 Both sessions run on the same local Spark, over the same files, and distribute every query (`bytes_per_partition` is set
-low). The best time of each side counts. Answers are compared.
+low). The best time of each side counts. Answers are compared. The tiny query is measured twice: `driver`, where mode
+`jobs` runs such small stages in the driver, and `tiny`, where every stage is a Spark job.
 """
 
 from __future__ import annotations
@@ -49,8 +50,12 @@ def main() -> None:
         # the first query of each side starts its processes
         first = [timed(session.sql(TINY).collect)[0] for session in sessions]
         print(f"{'first':>6} {first[0]:>8.3f} {first[1]:>8.3f}", flush=True)
+        show("driver", *compare(sessions, TINY, 4 * arguments.rounds))
+        for session in sessions:
+            session.config["sparkfusion.small_stage_bytes"] = 0
         show("tiny", *compare(sessions, TINY, 4 * arguments.rounds))
         for session in sessions:
+            del session.config["sparkfusion.small_stage_bytes"]
             session.config["sparkfusion.bytes_per_partition"] = MIB
         totals = [0.0, 0.0]
         for number, text in TPCH.queries().items():

@@ -78,8 +78,12 @@ def test_closing_the_session_ends_the_job_and_its_processes(connect: Connect, pa
     session.sql(GROUPED).collect()
     processes = task_processes()
     assert processes
+    (held,) = active_jobs(spark)
     session.close()
     assert active_jobs(spark) == []
+    info = spark.sparkContext.statusTracker().getJobInfo(held)
+    assert info is not None
+    assert info.status == "SUCCEEDED"  # its tasks ended by themselves: what Spark cancels, it kills
     until(lambda: not any(process.is_running() for process in processes), "processes for tasks have ended")
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import functools
 import itertools
 import logging
+import os
 import secrets
 import threading
 import time
+import weakref
+from collections.abc import Sequence
 
 from pyspark import SparkContext
 
@@ -24,6 +27,7 @@ from sparkfusion.runner.spark.tagged_jobs import TaggedJobs
 from sparkfusion.transport.flight.register_call import RegisterAddress
 from sparkfusion.transport.flight.registry import Registry
 from sparkfusion.transport.membership import Cluster
+from sparkfusion.worker import open_work
 
 _START_SECONDS = 30.0  # until a query no longer waits for the first worker
 _AGAIN_SECONDS = 10.0  # between two attempts to reach executors that have no worker
@@ -41,6 +45,7 @@ class ResidentJob:
     """
 
     def __init__(self, spark: SparkContext, feeding: LazyFeedServer, settings: Settings) -> None:
+        self._owner = os.getpid()
         self._spark = spark
         self._token = secrets.token_urlsafe(32)
         self._registry = Registry()
@@ -61,6 +66,8 @@ class ResidentJob:
         self._ended = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="sparkfusion-resident-idle", daemon=True)
         self._watcher.start()
+        # made after the server, so called before pyarrow's own: that one waits for the calls of workers, for ever
+        self._at_exit = weakref.finalize(self, _end_at_exit, self._owner, self._registry, self._threads)
 
     @property
     def ended(self) -> bool:
@@ -94,26 +101,26 @@ class ResidentJob:
 
     def close(self) -> None:
         """End the workers, then the job: politely, and if that takes long, by cancelling it. Idempotent."""
+        if self._owner != os.getpid():  # a fork: they are the parent's
+            return
         with self._closing:
             with self._lock:
                 self._ended.set()
             if self._cluster is not None:
                 self._cluster.close()
-            self._registry.end()
-            self._registry.wait_until_empty(_END_SECONDS)
-            for thread in self._threads:
-                thread.join(_LAST_SECONDS)
+            _end_workers(self._registry, self._threads)
             self._jobs.stop()
             for thread in self._threads:
                 thread.join()
             self._server.remove_registry(self._secret)
+            self._at_exit.detach()
         if self._watcher is not threading.current_thread():
             self._watcher.join()
 
     def _reach_executors(self) -> None:
         """Start workers in executors that have none, and wait until the first ones are there."""
         with self._lock:
-            self._threads = [thread for thread in self._threads if thread.is_alive()]
+            self._threads[:] = [thread for thread in self._threads if thread.is_alive()]
             if not self._threads or time.monotonic() - self._launched_at > _AGAIN_SECONDS:
                 missing = max(1, count_executors(self._spark)) - self._registry.count_tasks()
                 if missing > 0:
@@ -167,3 +174,18 @@ class ResidentJob:
                 self._ended.set()
             _log.info("resident workers end after %.0f idle seconds", idle)
             self.close()
+
+
+def _end_at_exit(owner: int, registry: Registry, threads: Sequence[threading.Thread]) -> None:
+    """Called when the process ends and the session was not closed."""
+    if owner == os.getpid():  # else a fork: they are the parent's
+        open_work.stop()  # so that no query takes the end of its workers for a loss
+        _end_workers(registry, threads)
+
+
+def _end_workers(registry: Registry, threads: Sequence[threading.Thread]) -> None:
+    """End the workers, and give their jobs a moment to end too."""
+    registry.end()
+    registry.wait_until_empty(_END_SECONDS)
+    for thread in threads:
+        thread.join(_LAST_SECONDS)
