@@ -21,7 +21,7 @@ QUERIES ?=
 TESTS := $(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quick test test-long check unit format fuzz fuzz-messages stress-exit soak bench bench-all bench-spark bench-feed bench-transport bench-scale demo wire clean
+.PHONY: help setup quick test test-long check unit format fuzz fuzz-messages stress-exit soak bench bench-all bench-spark bench-resident bench-feed bench-transport bench-scale demo wire clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | awk -F '\t' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -76,6 +76,9 @@ bench-all: setup ## TPC-H and TPC-DS on every engine in turn: docs/benchmarks.md
 
 bench-spark: setup ## TPC-H on Spark (local mode) against Spark SQL (SCALE=1, ROUNDS=2)
 	$(BIN)/python -m benchmarks.tpch_spark --scale $(SCALE) --rounds $(ROUNDS) --warm-up $(WARM_UP)
+
+bench-resident: setup ## resident workers on Spark against Spark jobs: a tiny query and TPC-H at scale 0.1
+	$(BIN)/python -m benchmarks.resident
 
 bench-feed: setup ## files found page by page: fed while they are found, against listing first
 	$(BIN)/python -m benchmarks.feed

@@ -66,6 +66,8 @@ def runner(
             stack.enter_context(leaks.watched(directory))
         if settings.get("sparkfusion.store") == "spark":
             stack.enter_context(leaks.watched(scratch_of(target), "**/shuffle_*"))
+        if runner_name == runners.RESIDENT:
+            stack.enter_context(leaks.watched(scratch_of(target), f"**/{leaks.FILE_PREFIX}*"))
         yield Runner(runner_name, target, settings)
 
 

@@ -32,6 +32,7 @@ from _pytest.mark.structures import ParameterSet
 LOCAL = "local"
 FLIGHT = "flight"
 FLIGHT_3 = "flight-3"
+RESIDENT = "spark-resident"
 ALL_ON_SPARK = {"sparkfusion.small_stage_bytes": 0}  # what tests read is small, and would run in the driver
 SPLIT = {"sparkfusion.task_cores": 1}  # one partition a task, also on one machine
 RUNNERS: Mapping[str, Mapping[str, object]] = {
@@ -41,6 +42,11 @@ RUNNERS: Mapping[str, Mapping[str, object]] = {
     "spark-local": {"sparkfusion.store": "local", **SPLIT, **ALL_ON_SPARK},
     "spark-shared": {"sparkfusion.store": "shared", **SPLIT, **ALL_ON_SPARK},  # and a directory of the run
     "spark-spark": {"sparkfusion.store": "spark", **SPLIT, **ALL_ON_SPARK},
+    RESIDENT: {
+        "sparkfusion.spark_mode": "resident",
+        **SPLIT,
+        **ALL_ON_SPARK,
+    },  # one worker; others run as jobs
 }
 """Each runner's name and the settings that make it."""
 

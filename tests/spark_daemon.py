@@ -11,7 +11,8 @@ from contextlib import suppress
 from pyspark.daemon import manager
 
 with suppress(ImportError):
-    import sparkfusion.runner.spark.body  # noqa: F401
+    import sparkfusion.runner.spark.body
+    import sparkfusion.transport.process.children  # noqa: F401
 
 if __name__ == "__main__":
     manager()

@@ -120,6 +120,22 @@ SETTINGS: tuple[Setting, ...] = (
         minimum=-1,
     ),
     Setting(
+        "sparkfusion.spark_mode",
+        "choice",
+        "jobs",
+        "On Spark, how queries run. `jobs`: each stage is a Spark job. `resident`: stages run on resident workers, "
+        "which one long Spark job holds in the executors. Stages then start faster, and each executor runs one Spark "
+        "task less at a time.",
+        choices=("jobs", "resident"),
+    ),
+    Setting(
+        "sparkfusion.resident_idle_seconds",
+        "int",
+        60,
+        "On Spark, resident workers that no query has used for so many seconds end. The next query starts them again.",
+        minimum=1,
+    ),
+    Setting(
         "sparkfusion.store",
         "choice",
         "auto",
@@ -161,8 +177,8 @@ SETTINGS: tuple[Setting, ...] = (
         "sparkfusion.worker_patience_seconds",
         "int",
         10,
-        "On workers (flight://…), a worker that is silent for so many seconds counts as lost, and its tasks run on "
-        "others.",
+        "On workers (flight://… and resident ones), a worker that is silent for so many seconds counts as lost, and "
+        "its tasks run on others.",
         minimum=1,
     ),
     Setting("sparkfusion.task_retries", "int", 3, "How often a task is retried after an external or internal error."),
@@ -170,7 +186,8 @@ SETTINGS: tuple[Setting, ...] = (
         "sparkfusion.max_worker_losses",
         "int",
         3,
-        "On workers (flight://…), the query fails when so many workers were lost while they ran the same task.",
+        "On workers (flight://… and resident ones), the query fails when so many workers were lost while they ran the "
+        "same task.",
         minimum=1,
     ),
     Setting(
@@ -197,14 +214,15 @@ SETTINGS: tuple[Setting, ...] = (
         "sparkfusion.feed_host",
         "text",
         "",
-        "On Spark, the address of the driver where tasks ask for work units. Empty means 127.0.0.1 for a local master, "
-        "else spark.driver.host.",
+        "On Spark, the address of the driver where tasks ask for work units and resident workers register. Empty means "
+        "127.0.0.1 for a local master, else spark.driver.host.",
     ),
     Setting(
         "sparkfusion.feed_port",
         "int",
         0,
-        "On Spark, the port of the driver where tasks ask for work units. 0 means any free port.",
+        "On Spark, the port of the driver where tasks ask for work units and resident workers register. 0 means any "
+        "free port.",
     ),
     Setting(
         "sparkfusion.max_plan_bytes",

@@ -37,6 +37,7 @@ class Experiment:
         kill_after_stage: the executor that called a function last is killed when this stage is finished.
         cancel_at: the query is cancelled when so many tasks are held.
         fed: the tables are feeds, of row groups.
+        workers: afterwards the query is run again until so many resident workers serve it.
     """
 
     sql: str
@@ -47,6 +48,7 @@ class Experiment:
     kill_after_stage: int | None = None
     cancel_at: int | None = None
     fed: bool = False
+    workers: int = 0
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -114,6 +116,7 @@ class Answer:
         ended: attempts of Spark's tasks, from its event log.
         failures, reports: what sparkfusion itself tells of them.
         left: what the query left behind, in words.
+        place: where the query ran, in the words of explain.
     """
 
     rows: list[list[Any]]
@@ -127,6 +130,7 @@ class Answer:
     failures: list[Failure]
     reports: list[Report]
     left: list[str]
+    place: str = ""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

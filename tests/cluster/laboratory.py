@@ -32,10 +32,15 @@ PROMPT = 20.0
 
 
 class Laboratory:
-    """The cluster as experiments use it. One thread; between two experiments both executors are there and idle."""
+    """The cluster as experiments use it. One thread; between two experiments both executors are there and idle.
 
-    def __init__(self, spark: SparkSession, home: Path) -> None:
+    Args:
+        cores: of each executor.
+    """
+
+    def __init__(self, spark: SparkSession, home: Path, cores: int) -> None:
         self._spark = spark
+        self._tasks = len(WORKERS) * cores
         self._home = home
         self._frames = home / "frames"
         self._numbers = itertools.count()
@@ -59,6 +64,9 @@ class Laboratory:
                 watcher = _Watcher(experiment, notebook)
                 session.subscribe(watcher)
                 outcome = _read(session, experiment, notebook)
+                if experiment.workers:
+                    _wait_for_workers(session, experiment)
+                place_shown = _place_of(session, experiment)
             left = self._left_behind(PROMPT)
         finally:
             notebook.release()
@@ -78,13 +86,14 @@ class Laboratory:
             failures=watcher.failures,
             reports=outcome.reports,
             left=left + self._left_behind(PROMPT),  # a task that was given up may have gone on
+            place=place_shown,
         )
 
     def _meet(self) -> list[int]:
         """Wait until both executors are there, with a Python worker each, and nothing else runs on them.
 
-        Two tasks wait for each other. An executor runs one at a time, so they are on both; and what Spark logs of
-        their job comes after everything that happened before.
+        As many tasks as run at once wait for each other, so they are on both; and what Spark logs of their job comes
+        after everything that happened before.
         """
         place = self._home / f"meeting-{next(self._numbers)}"
         place.mkdir()
@@ -92,11 +101,11 @@ class Laboratory:
         context = self._spark.sparkContext
         context.setJobDescription(self._fence)
         found: list[int] = (
-            context.parallelize([str(place)] * len(WORKERS), len(WORKERS)).mapPartitions(_wait_for_each_other).collect()
+            context.parallelize([str(place)] * self._tasks, self._tasks).mapPartitions(_wait_for_each_other).collect()
         )
         context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
         shutil.rmtree(place)
-        return sorted(found)
+        return sorted(set(found))
 
     def _new_log_entries(self) -> list[dict[str, Any]]:
         """What Spark logged from the end of the meeting before the last to the end of the last one."""
@@ -187,7 +196,7 @@ class _Watcher:
         match event:
             case TaskFailed():
                 self.failures.append(Failure(event.key.stage, event.key.task, event.retried, event.message))
-            case StageFinished() if event.stage == self._experiment.kill_after_stage:
+            case StageFinished() if event.stage == self._experiment.kill_after_stage and self.killed is None:
                 self.killed = self._notebook.calls()[-1].executor
                 kill_executor(self.killed)
 
@@ -237,6 +246,19 @@ def _prepare(session: Session, experiment: Experiment, notebook: Notebook) -> No
             session.register_parquet(name, directory)
     for name, fault in experiment.functions.items():
         session.register_udf(probe(name, fault, notebook))
+
+
+def _place_of(session: Session, experiment: Experiment) -> str:
+    shown = session.sql(f"explain {experiment.sql}").collect()["plan"].to_pylist()[-1]
+    return str(shown.splitlines()[0])
+
+
+def _wait_for_workers(session: Session, experiment: Experiment) -> None:
+    def enough() -> bool:
+        session.sql(experiment.sql).collect()
+        return f"on {experiment.workers} resident workers" in _place_of(session, experiment)
+
+    _until(enough, f"{experiment.workers} resident workers serve")
 
 
 def _wait_for_held(tasks: int, notebook: Notebook) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -66,16 +68,19 @@ class Notebook:
 def probe(name: str, fault: Fault, notebook: Notebook) -> datafusion.ScalarUDF:
     """The function `name` of an experiment. Declared to be repeatable: a stage that calls it may be run again."""
 
+    attempt: list[int] = []  # the function comes to each attempt as a copy of its own, without what others put here
+
     def function(values: pa.Array) -> pa.Array:
+        if not attempt:
+            attempt.append(attempt_id())
         if len(values):
-            _note(name, fault, notebook, values[0].as_py())
+            _note(name, fault, notebook, attempt[0], values[0].as_py())
         return values
 
     return datafusion.udf(function, [pa.int64()], pa.int64(), "stable", name)
 
 
-def _note(name: str, fault: Fault, notebook: Notebook, first: int) -> None:
-    attempt = attempt_id()
+def _note(name: str, fault: Fault, notebook: Notebook, attempt: int, first: int) -> None:
     before = sum((call.function, call.attempt) == (name, attempt) for call in notebook.calls())
     due = len(notebook.attempts(name) | {attempt}) >= fault.on_task and before + 1 >= fault.on_call
     faulty = due and fault.kind != "none" and (fault.kind == "held" or notebook.claim(name))
@@ -86,15 +91,17 @@ def _note(name: str, fault: Fault, notebook: Notebook, first: int) -> None:
 
 
 def attempt_id() -> int:
+    """Spark's number of the attempt; on a resident worker, where tasks are not Spark's, a random one."""
     context = TaskContext.get()
-    return int(context.taskAttemptId()) if context is not None else -1
+    return int(context.taskAttemptId()) if context is not None else random.getrandbits(62)
 
 
 def executor_pid() -> int:
     """The JVM above this process: a worker is a child of Spark's daemon, which is a child of the executor."""
     for process in psutil.Process().parents():
-        if EXECUTOR in process.cmdline():
-            return process.pid
+        with suppress(psutil.ZombieProcess):  # it was killed a moment ago
+            if EXECUTOR in process.cmdline():
+                return process.pid
     return -1
 
 

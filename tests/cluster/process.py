@@ -40,7 +40,7 @@ class ExperimentFailedError(Exception):
 class ClusterProcess:
     """One process with a Spark cluster below it. After a `ClusterDiedError` every further question raises one."""
 
-    def __init__(self, home: Path, command: Sequence[str] = ()) -> None:
+    def __init__(self, home: Path, command: Sequence[str] = (), *, cores: int = 1) -> None:
         self.home = home
         for part in ("tmp", "frames", "events", "local"):
             (home / part).mkdir(parents=True)
@@ -48,7 +48,7 @@ class ClusterProcess:
         self._input = b""
         with open(self._log, "wb") as log:
             self._process = subprocess.Popen(
-                [*(command or (sys.executable, "-m", "tests.cluster.serve")), str(home)],
+                [*(command or (sys.executable, "-m", "tests.cluster.serve")), str(home), str(cores)],
                 cwd=_ROOT,
                 env={**os.environ, "TMPDIR": str(home / "tmp"), MARK: str(home)},
                 stdin=subprocess.PIPE,

@@ -1,4 +1,6 @@
-"""The cluster's process: `python -m tests.cluster.serve <directory>` reads experiments and writes answers, a line each.
+"""The cluster's process: `python -m tests.cluster.serve <directory> <cores>` reads experiments and writes answers.
+
+Each is a line. `cores` is the number of cores of each executor.
 
 It ends when its input ends. If it is in the middle of something then, for instance because the tests were killed, it
 ends with everything that it started after a few seconds.
@@ -27,7 +29,7 @@ GRACE = 15.0
 READY = "ready"
 
 
-def main(home: Path) -> None:
+def main(home: Path, cores: int) -> None:
     faulthandler.register(signal.SIGUSR1)  # asked for when an answer does not come
     answers = keep_stdout()
     requests = read_requests(GRACE, _end_everything)
@@ -36,8 +38,8 @@ def main(home: Path) -> None:
         from tests.cluster.laboratory import Laboratory
         from tests.cluster.standalone import Size, start_cluster
 
-        with start_cluster(home, Size(settings=_settings(home))) as spark:
-            laboratory = Laboratory(spark, home)
+        with start_cluster(home, Size(cores=cores, settings=_settings(home))) as spark:
+            laboratory = Laboratory(spark, home, cores)
             print(READY, file=answers, flush=True)
             while (line := requests.get()) is not None:
                 print(_answer(laboratory, line), file=answers, flush=True)
@@ -82,4 +84,4 @@ def _end_everything() -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -37,12 +37,14 @@ FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 @dataclass(frozen=True)
 class Size:
-    """What the processes of a cluster get. Daemons are the master and the workers, which only start executors."""
+    """What the processes of a cluster get, `cores` for each executor. Daemons are the master and the workers, which only
+    start executors."""
 
     driver_memory: str = "512m"
     executor_memory: str = "512m"
     java: str = FAST_START
     settings: Mapping[str, str] = field(default_factory=dict)
+    cores: int = 1
 
 
 @contextmanager
@@ -65,7 +67,7 @@ def start_cluster(home: Path, size: Size) -> Iterator[SparkSession]:
         stack.enter_context(_daemon("master.Master", log, WORKERS[0], "--port", "0"))
         master = _wait_for_master(log)
         for number, host in enumerate(WORKERS):
-            given = ("--cores", "1", "--memory", size.executor_memory)
+            given = ("--cores", str(size.cores), "--memory", size.executor_memory)
             work = (*given, "--work-dir", str(home / f"work-{number}"), master)
             stack.enter_context(_daemon("worker.Worker", home / f"worker-{number}.log", host, *work))
         session = _session(master, size, f"{size.java} {files}")
@@ -110,7 +112,7 @@ def _session(master: str, size: Size, java: str) -> SparkSession:
         "spark.driver.memory": size.driver_memory,
         "spark.driver.extraJavaOptions": java,
         "spark.executor.memory": size.executor_memory,
-        "spark.executor.cores": "1",
+        "spark.executor.cores": str(size.cores),
         "spark.executor.extraJavaOptions": java,
         # Functions of tests travel by the name of their module.
         "spark.executorEnv.PYTHONPATH": os.pathsep.join([str(_ROOT), os.environ.get("PYTHONPATH", "")]),

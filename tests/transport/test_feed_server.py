@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import itertools
 import socket
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -255,3 +257,20 @@ def test_a_driver_that_does_not_answer_is_named() -> None:
 
 def test_the_secret_is_not_shown(served: Served) -> None:
     assert served.address.secret not in repr(served.address)
+
+
+FORKS = """
+import os, sys
+from sparkfusion.transport.flight.feed_server import FeedServer
+server = FeedServer("127.0.0.1", 0)
+child = os.fork()
+if child == 0:
+    sys.exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), server.stop())
+"""
+
+
+def test_a_forked_child_leaves_the_server_to_its_parent() -> None:
+    """pyarrow ends servers when a process exits, and waits for their threads, which a child does not have."""
+    ended = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=100, check=False)
+    assert (ended.returncode, ended.stdout) == (0, "7 True\n"), ended.stderr

@@ -133,8 +133,9 @@ class Runner(Protocol):
         """Whether tasks can read files that this process writes to its temporary directory, or to `store_dir`."""
         ...
 
-    def describe(self, settings: Settings) -> str:
-        """Where tasks run and where their frames are kept, in a few words; empty if there is nothing to say."""
+    def describe(self, settings: Settings, graph: StageGraph | None = None) -> str:
+        """Where tasks of a query run and where their frames are kept, in a few words; empty if there is nothing to
+        say."""
         ...
 
     def close(self) -> None: ...

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from sparkfusion.config import Settings
 from sparkfusion.errors import ExternalError, SparkfusionError, UserError
+from sparkfusion.plan.stage import StageGraph
 from sparkfusion.runner.base import QueryJob, RunningJob
 from sparkfusion.runner.coordinated_job import begin_or_cancel
 from sparkfusion.runner.members import Member, at_once
@@ -72,11 +73,15 @@ class ClusterRunner:
     def shares_files(self, settings: Settings) -> bool:
         return self.reaches(Path(settings.directory() or tempfile.gettempdir()).absolute())
 
-    def describe(self, settings: Settings) -> str:
+    def describe(self, settings: Settings, graph: StageGraph | None = None) -> str:
         count = len(self._known)
         workers, slots = "worker" if count == 1 else "workers", "slot" if self.slots == 1 else "slots"
         addresses = ", ".join(channel.address for channel, _ in self._known)
         return f"on {count} {workers} with {self.slots} {slots}: {addresses}"
+
+    def has_queries(self) -> bool:
+        """Whether a query runs here now."""
+        return any(job.is_running() for job in list(self._jobs))
 
     def close(self) -> None:
         for job in list(self._jobs):
@@ -91,6 +96,8 @@ class ClusterRunner:
     def _usable(self) -> list[Member]:
         """Ask every worker for its version. Workers that do not answer, or that have another version, are left out."""
         addresses = self._cluster.addresses()
+        with self._lock:  # not closed either, see below
+            self._channels = {each: self._channels[each] for each in addresses if each in self._channels}
         answers = at_once(self._ask, addresses)
         found = [answer for answer in answers if isinstance(answer, Member)]
         if not found:

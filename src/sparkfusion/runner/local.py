@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sparkfusion.config import Settings, available_cores
 from sparkfusion.errors import LostInputError
+from sparkfusion.plan.stage import StageGraph
 from sparkfusion.runner.base import QueryJob, RunningJob
 from sparkfusion.runner.coordinated_job import begin_or_cancel, task_memory
 from sparkfusion.runner.members import Member
@@ -52,7 +53,7 @@ class LocalRunner:
     def shares_files(self, settings: Settings) -> bool:
         return True
 
-    def describe(self, settings: Settings) -> str:
+    def describe(self, settings: Settings, graph: StageGraph | None = None) -> str:
         return ""
 
     def close(self) -> None:

@@ -235,9 +235,9 @@ class Engine:
 
     # ---- what users see of it
 
-    def describe_runner(self) -> str:
-        """Where tasks run and where their frames are kept, for `explain`."""
-        return self._runner.describe(self.settings.ours)
+    def describe_runner(self, graph: StageGraph | None = None) -> str:
+        """Where tasks of a query run and where their frames are kept, for `explain`."""
+        return self._runner.describe(self.settings.ours, graph)
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
         self._subscribers.append(subscriber)

@@ -44,7 +44,7 @@ def explain_query(
         lambda: _single_node_text(query),
         reports=reports,
         format=format,
-        place=engine.describe_runner(),
+        place=engine.describe_runner(distribution.graph),
         feeds=feeds,
     )
 

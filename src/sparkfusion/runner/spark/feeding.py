@@ -24,7 +24,7 @@ _LOOPBACK = "127.0.0.1"
 
 
 class LazyFeedServer:
-    """The feed server of one session, started by the first query that needs it."""
+    """The feed server of one session, started by the first query that needs it. Resident workers register there."""
 
     def __init__(self, spark: SparkContext) -> None:
         self._spark = spark
@@ -43,7 +43,7 @@ class LazyFeedServer:
             return TaskEnds(units=units, deliver=functools.partial(delivery.deliver, task.task))
 
         served = ServedQuery(ends, delivery.first, directory)
-        return self._server(settings).add(query, self._host(settings), served)
+        return self.server(settings).add(query, self.host(settings), served)
 
     def forget(self, query: QueryId) -> None:
         for server in list(self._servers.values()):
@@ -55,17 +55,19 @@ class LazyFeedServer:
         for server in servers.values():
             server.stop()
 
-    def _host(self, settings: Settings) -> str:
+    def host(self, settings: Settings) -> str:
+        """The address of the driver for its tasks."""
         chosen = settings.text("feed_host")
         if chosen:
             return chosen
         return _LOOPBACK if is_local(self._spark) else str(self._spark.getConf().get("spark.driver.host") or _LOOPBACK)
 
-    def _server(self, settings: Settings) -> FeedServer:
-        # needs pyarrow.flight, which nothing else on Spark does
+    def server(self, settings: Settings) -> FeedServer:
+        """The server at that address, started if it is not there yet."""
+        # needs pyarrow.flight, which only feeds and resident workers do
         from sparkfusion.transport.flight.feed_server import FeedServer
 
-        host, port = self._host(settings), settings.integer("feed_port")
+        host, port = self.host(settings), settings.integer("feed_port")
         with self._lock:
             found = self._servers.get((host, port))
             if found is None:

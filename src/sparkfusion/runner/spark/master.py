@@ -6,8 +6,12 @@ import re
 
 from pyspark import SparkContext
 
+from sparkfusion.config import available_cores
+
 _LOCAL_WITH_ATTEMPTS = re.compile(r"local\[[^,\]]+,\s*(\d+)\s*\]")
+_LOCAL_CORES = re.compile(r"local\[\s*(\d+|\*)\s*(,[^\]]*)?\]")
 _ATTEMPTS_OF_A_CLUSTER = 4
+_ALL_CORES_OF_A_NODE = ("spark://", "local-cluster[")
 
 
 def is_local(spark: SparkContext) -> bool:
@@ -21,3 +25,25 @@ def attempts_of(spark: SparkContext) -> int:
     if found is not None:
         return int(found[1])
     return 1 if is_local(spark) else int(spark.getConf().get("spark.task.maxFailures") or _ATTEMPTS_OF_A_CLUSTER)
+
+
+def count_executors(spark: SparkContext) -> int:
+    """How many executors there are now; with a local master, the driver is the only one."""
+    known = int(spark._jsc.sc().getExecutorMemoryStatus().size())  # with the driver
+    return 1 if is_local(spark) else known - 1
+
+
+def slots_of_executor(spark: SparkContext) -> int:
+    """How many tasks one executor runs at once; 0 if that is not known."""
+    conf = spark.getConf()
+    cpus = int(conf.get("spark.task.cpus") or 1)
+    if is_local(spark):
+        found = _LOCAL_CORES.fullmatch(spark.master or "")
+        cores = 1 if found is None else available_cores() if found[1] == "*" else int(found[1])
+        return max(1, cores // cpus)
+    chosen = conf.get("spark.executor.cores")
+    if chosen is None and (spark.master or "").startswith(_ALL_CORES_OF_A_NODE):
+        executors = count_executors(spark)
+        inferred = executors > 0 and not conf.contains("spark.default.parallelism")
+        return max(1, spark.defaultParallelism // executors // cpus) if inferred else 0
+    return max(1, int(chosen or 1) // cpus)

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from sparkfusion.config import Settings
 from sparkfusion.errors import SparkfusionError, UserError
 from sparkfusion.ids import new_query_id
+from sparkfusion.plan.stage import StageGraph
 from sparkfusion.runner.base import QueryJob, RunningJob
 from sparkfusion.runner.coordinated_job import begin_or_cancel
 from sparkfusion.runner.spark.choice import choose_store
@@ -22,13 +23,15 @@ from sparkfusion.runner.spark.feeding import LazyFeedServer
 from sparkfusion.runner.spark.lineage import DataFrames
 from sparkfusion.runner.spark.master import is_local
 from sparkfusion.runner.spark.reach import check_reach
+from sparkfusion.runner.spark.resident import ResidentWorkers, is_wanted
 from sparkfusion.runner.spark.spark_job import SparkJob
 from sparkfusion.runner.spark.tagged_jobs import TaggedJobs
 from sparkfusion.urls import is_url
 
 
 class SparkRunner:
-    """Runs queries as jobs of a Spark session. Closing it does not change a session that the user brought."""
+    """Runs queries as jobs of a Spark session, or on resident workers in its executors. Closing it does not change a
+    session that the user brought."""
 
     def __init__(self, session: Any, *, owned: bool = False) -> None:
         self._session = classic_session(session)
@@ -37,6 +40,7 @@ class SparkRunner:
         self._jobs: weakref.WeakSet[SparkJob] = weakref.WeakSet()
         self.spark = DataFrames(self._session)
         self._feeding = LazyFeedServer(self._context)
+        self._resident = ResidentWorkers(self._context, self.spark, self._feeding)
         self._head_start = HeadStart(self._context)
 
     @property
@@ -49,6 +53,9 @@ class SparkRunner:
         return 1 if is_local(self._context) else 2
 
     def start(self, job: QueryJob) -> RunningJob:
+        resident = self._resident.start(job)
+        if resident is not None:
+            return resident
         running = SparkJob(job, self._context, self.spark, self._feeding)
         self._jobs.add(running)
         return begin_or_cancel(running)
@@ -67,12 +74,18 @@ class SparkRunner:
         choice = choose_store(settings, self._context)
         return is_local(self._context) or (choice.kind == "shared" and not is_url(choice.directory))
 
-    def describe(self, settings: Settings) -> str:
-        return f"on Spark {self._context.master}, {choose_store(settings, self._context)}"
+    def describe(self, settings: Settings, graph: StageGraph | None = None) -> str:
+        place = f"on Spark {self._context.master}"
+        reason = self._resident.why_jobs(graph) if is_wanted(settings) else None
+        if is_wanted(settings) and reason is None:
+            return f"{place}, {self._resident.describe(settings)}"
+        why = f", as Spark jobs because {reason}" if reason is not None else ""
+        return f"{place}, {choose_store(settings, self._context)}{why}"
 
     def close(self) -> None:
         for job in list(self._jobs):
             job.close()
+        self._resident.close()
         self._head_start.close()
         self._feeding.close()
         if self._owned:

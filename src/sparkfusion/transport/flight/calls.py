@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import hmac
 import logging
+import os
 import threading
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -131,3 +134,16 @@ def answer(call: Callable[[], bytes]) -> bytes:
     except Exception as error:
         _log.exception("a call failed")
         return pack_error(classify(error))
+
+
+def _leave_servers_to_parent() -> None:
+    """In a forked child: never end the servers that it inherited. pyarrow would do that when the child exits, and wait
+    for ever, because their threads are in the parent only."""
+    for finalizer in list(vars(weakref.finalize)["_registry"]):
+        alive = finalizer.peek()
+        if alive is not None and isinstance(alive[0], CallServer):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(alive[0]))
+            finalizer.detach()
+
+
+os.register_at_fork(after_in_child=_leave_servers_to_parent)

@@ -1,5 +1,5 @@
 """The coordinator's feed server. Tasks that the coordinator cannot call ask it for units, and send it rows for the
-consumer.
+consumer. Resident workers register here.
 
 Spark offers no other way to reach a running task. A session has one server, and each query has a secret.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 import secrets
 import threading
+from collections.abc import Callable
 
 from sparkfusion.config import MIB
 from sparkfusion.errors import ProtocolError, QueryCancelledError, SparkfusionError
@@ -18,7 +19,7 @@ from sparkfusion.transport.caller_side import CallerSide
 from sparkfusion.transport.codec import pack_error
 from sparkfusion.transport.feed_address import FedTask, FeedAddress, ServedQuery
 from sparkfusion.transport.flight.calls import Call, CallServer, ServedCall
-from sparkfusion.transport.flight.protocol import FEED, SMALL_MESSAGE
+from sparkfusion.transport.flight.protocol import FEED, SMALL_MESSAGE, WORKER
 from sparkfusion.transport.message import pack
 
 _MOST_BYTES = 256 * MIB
@@ -30,8 +31,9 @@ class FeedServer(CallServer):
     def __init__(self, bind: str, port: int) -> None:
         self._lock = threading.Lock()
         self._queries: dict[QueryId, tuple[str, ServedQuery]] = {}
-        # nobody has the token: tasks show the secret of their query
-        calls = {FEED: Call(self._serve_task, by_secret=True)}
+        self._registries: dict[str, Callable[[ServedCall], None]] = {}
+        # nobody has the token: tasks show the secret of their query, workers that of their registry
+        calls = {FEED: Call(self._serve_task, by_secret=True), WORKER: Call(self._serve_worker, by_secret=True)}
         super().__init__(f"grpc://{bind}:{port}", secrets.token_urlsafe(32), self._opens, calls)
 
     def add(self, query: QueryId, host: str, served: ServedQuery) -> FeedAddress:
@@ -45,9 +47,20 @@ class FeedServer(CallServer):
         with self._lock:
             self._queries.pop(query, None)
 
+    def add_registry(self, serve: Callable[[ServedCall], None]) -> str:
+        """Let `serve` answer the calls of workers that show a new secret, which is returned."""
+        secret = secrets.token_urlsafe(32)
+        with self._lock:
+            self._registries[secret] = serve
+        return secret
+
+    def remove_registry(self, secret: str) -> None:
+        with self._lock:
+            self._registries.pop(secret, None)
+
     def _opens(self, secret: str) -> bool:
         with self._lock:
-            known = [each for each, _ in self._queries.values()]
+            known = [*(each for each, _ in self._queries.values()), *self._registries]
         return any(hmac.compare_digest(each.encode(), secret.encode()) for each in known)
 
     def _serve_task(self, call: ServedCall) -> None:
@@ -62,6 +75,13 @@ class FeedServer(CallServer):
             call.send(pack_error(QueryCancelledError("the consumer closed the query")))
         except SparkfusionError as error:
             call.send(pack_error(error))
+
+    def _serve_worker(self, call: ServedCall) -> None:
+        with self._lock:
+            known = list(self._registries.items())
+        for secret, serve in known:
+            if hmac.compare_digest(secret.encode(), call.secret.encode()):
+                serve(call)
 
     def _find_query(self, query: QueryId, secret: str) -> ServedQuery:
         with self._lock:

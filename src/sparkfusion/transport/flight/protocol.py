@@ -10,6 +10,7 @@ TASK = b"task"
 LEASE = b"lease"
 FRAMES = b"frames"
 FEED = b"feed"
+WORKER = b"worker"
 TOKEN_HEADER = "authorization"
 SECRET_HEADER = "x-sparkfusion-secret"
 PIECE_BYTES = 4 * 1024 * 1024

@@ -1,0 +1,96 @@
+"""A resident worker: what the long Spark task runs inside an executor. It is pickled by reference.
+
+The worker is the one of `sparkfusion worker`: it listens, runs tasks in child processes, and keeps their frames. The
+child processes end with this process, however it ends.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from sparkfusion.config import available_cores, fair_share
+from sparkfusion.errors import ExternalError
+from sparkfusion.transport.flight.flight_worker import Listen, RunningWorker
+from sparkfusion.transport.flight.register_call import RegisterAddress, RegisterCall
+from sparkfusion.transport.flight.registry import LEAVE
+from sparkfusion.transport.process.children import Children
+from sparkfusion.worker.server.guard import Guard
+from sparkfusion.worker.server.worker_options import WorkerOptions
+
+_LOOK_SECONDS = 0.5
+_SIGNALS = (signal.SIGHUP, signal.SIGTERM)
+
+
+@dataclass(frozen=True)
+class ResidentOrder:
+    """What every task of the long job gets.
+
+    Attributes:
+        launch: the number of the job among those of the session.
+        token: of the workers; only the session has it.
+        slots: how many tasks each worker runs at once; 0 for one on each core of its machine.
+    """
+
+    launch: int
+    register: RegisterAddress
+    token: str = field(repr=False)
+    slots: int = 0
+
+
+def serve_resident(order: ResidentOrder, numbers: Iterable[int]) -> Iterator[int]:
+    """Serve task orders of the session's driver until it ends the worker. Raises if the driver is gone, so that Spark
+    starts the task again where the loss was only a broken connection."""
+    (number,) = numbers
+    with _ended_by_signals() as ended:
+        worker = _start_worker(order)
+        try:
+            call = RegisterCall(order.register, worker.address, local_directories(), order.launch, number, ended)
+        except BaseException:
+            worker.close()
+            raise
+        with call:  # the driver counts on it: when the call has ended, so has the worker
+            try:
+                while call.answer != LEAVE and not ended.wait(_LOOK_SECONDS):
+                    pass
+            finally:
+                worker.close()
+        if call.answer != LEAVE and not call.told:
+            raise ExternalError("the driver of the resident worker is gone")
+    return iter(())
+
+
+def local_directories() -> str:
+    """The directories that Spark made for this executor alone: they tell executors apart, also on one machine."""
+    return os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir())
+
+
+def _start_worker(order: ResidentOrder) -> RunningWorker:
+    """A worker in this process. Several executors may share the machine's memory, so tasks get the share of a core."""
+    slots = order.slots or available_cores()
+    options = WorkerOptions(
+        slots=slots,
+        directory=local_directories().split(",")[0],
+        guard=Guard(trust_python=True),  # as for the closures that Spark runs here
+        task_memory=fair_share(max(slots, available_cores())),
+        children=Children(slots),
+    )
+    return RunningWorker(Listen(order.register.own_host(), 0, order.token, insecure=True), options)
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[threading.Event]:
+    """An event that is set when Spark's daemon ends its workers, as it does when the executor is gone: the files of
+    queries in memory-backed storage have to be removed first."""
+    ended = threading.Event()
+    before = {number: signal.signal(number, lambda *_: ended.set()) for number in _SIGNALS}
+    try:
+        yield ended
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
