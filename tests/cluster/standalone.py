@@ -37,8 +37,8 @@ FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 @dataclass(frozen=True)
 class Size:
-    """What the processes of a cluster get, `cores` for each executor. Daemons are the master and the workers, which only
-    start executors."""
+    """What the processes of a cluster get. Daemons are the master and the workers, which only start executors.
+    `cores`: of each executor."""
 
     driver_memory: str = "512m"
     executor_memory: str = "512m"

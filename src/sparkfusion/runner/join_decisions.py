@@ -17,7 +17,7 @@ from sparkfusion.plan.stage import ExchangeKind, Stage
 from sparkfusion.runner.adapt import layout_of
 from sparkfusion.runner.query_state import Policy, QueryState
 
-_MEMORY_PER_BYTE = 8
+MEMORY_PER_BYTE = 8
 """Frames may be compressed, and a hash table takes memory as well."""
 _HASHING = 10
 """How much more a byte costs that is hashed once more than a byte of files that the probe side reads. Measured at TPC-H
@@ -81,7 +81,7 @@ def refuse_broadcast(sizes: JoinSizes, policy: Policy) -> str | None:
         return None
     if sizes.build > limit:
         return f"more than sparkfusion.adaptive_broadcast_bytes ({limit:,})"
-    if sizes.build * _MEMORY_PER_BYTE > policy.task_memory:
+    if sizes.build * MEMORY_PER_BYTE > policy.task_memory:
         return f"too much for the memory of a task ({policy.task_memory:,} bytes)"
     needed = min(sizes.join_tasks, -(-(sizes.build + sizes.probe) // policy.bytes_per_partition))
     if sizes.probe_tasks < needed:

@@ -11,6 +11,7 @@ from sparkfusion.config import ALWAYS
 from sparkfusion.ids import StageId
 from sparkfusion.plan.key_sets import drop_key_set
 from sparkfusion.plan.stage import Exchange, KeySet
+from sparkfusion.runner.join_decisions import MEMORY_PER_BYTE
 from sparkfusion.runner.query_state import Policy, QueryState
 
 _MOST_KEPT = 0.3
@@ -42,6 +43,8 @@ def refuse_key_set(rows: int, size: int, key_set: KeySet, policy: Policy) -> str
         return None
     if size > policy.key_set_bytes:
         return f"more than sparkfusion.key_set_bytes ({policy.key_set_bytes:,})"
+    if size * MEMORY_PER_BYTE > policy.task_memory:
+        return f"too much for the memory of a task ({policy.task_memory:,} bytes)"
     if key_set.values is not None and rows > _MOST_KEPT * key_set.values:
         return f"{rows / key_set.values:.0%} of all keys"
     return None

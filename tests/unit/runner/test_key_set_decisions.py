@@ -28,12 +28,17 @@ POLICY = Policy(key_set_bytes=1000, merge_small_partitions=False)
 
 @pytest.mark.parametrize(
     ("rows", "size", "reason"),
-    [(31, 10, "31% of all keys"), (1, 1001, "more than sparkfusion.key_set_bytes (1,000)")],
-    ids=["rows", "bytes"],
+    [
+        (31, 10, "31% of all keys"),
+        (1, 1001, "more than sparkfusion.key_set_bytes (1,000)"),
+        (1, 101, "too much for the memory of a task (800 bytes)"),
+    ],
+    ids=["rows", "bytes", "memory"],
 )
 def test_a_key_set_is_not_used(rows: int, size: int, reason: str) -> None:
-    assert refuse_key_set(rows, size, KEYS, POLICY) == reason
-    assert refuse_key_set(rows, size, KEYS, replace(POLICY, key_set_bytes=ALWAYS)) is None
+    policy = replace(POLICY, task_memory=800 if size == 101 else POLICY.task_memory)
+    assert refuse_key_set(rows, size, KEYS, policy) == reason
+    assert refuse_key_set(rows, size, KEYS, replace(policy, key_set_bytes=ALWAYS)) is None
 
 
 def test_at_the_limit_it_is_used() -> None:
