@@ -15,6 +15,7 @@ from datafusion import udf
 from pyspark.sql import SparkSession
 
 from sparkfusion import ExternalError, Session
+from sparkfusion.transport.flight.feed_server import FeedServer
 from tests.behaviour.parts import DISTRIBUTED, assert_distributed_like_single_node, write_parts
 from tests.behaviour.probes import Gate, holding_udf, until
 from tests.conftest import Connect
@@ -183,6 +184,22 @@ def test_a_worker_that_dies_is_started_again_by_spark(session: Session, spark: S
     until(lambda: bool(task_processes()), "Spark has started the task again")
     assert_distributed_like_single_node(session.sql(GROUPED))
     assert active_jobs(spark) == [held]
+
+
+@pytest.mark.long
+def test_workers_that_cannot_register_are_not_waited_for_again(
+    session: Session, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The tasks show a secret that the driver does not know. Spark gives them up after four attempts."""
+    monkeypatch.setattr(FeedServer, "add_registry", lambda self, serve: "x" * 43)
+    with caplog.at_level(logging.WARNING, "sparkfusion"):
+        assert_distributed_like_single_node(session.sql(GROUPED))
+    assert active_jobs(spark) == []
+    assert "resident workers did not start: a Spark task failed" in caplog.text
+    assert "the driver does not answer at 127.0.0.1" in place_of(session)
+    caplog.clear()
+    assert_distributed_like_single_node(session.sql(GROUPED))
+    assert "did not start" not in caplog.text
 
 
 @pytest.mark.long

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 import weakref
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from pyspark import SparkContext
@@ -42,6 +43,7 @@ class ResidentWorkers:
         self._tables = tables
         self._feeding = feeding
         self._job: ResidentJob | None = None
+        self._closed = False
         self._problem = ""
         self._retry_at = 0.0
         self._warned: set[str] = set()
@@ -50,12 +52,17 @@ class ResidentWorkers:
         """Start a query on resident workers; None if it has to run as Spark jobs."""
         if not is_wanted(job.settings) or self._reads_spark(job.graph) or self._is_stopped():
             return None
+        return self._start(job, again=True)
+
+    def _start(self, job: QueryJob, *, again: bool) -> RunningJob | None:
         workers = self._open_workers(job.settings)
         if workers is None:
             return None
         try:
             running = workers.run(job)
         except ExternalError as error:
+            if workers.ended and again:  # idle for long, just before this query came
+                return self._start(job, again=False)
             self._problem = error.message
             self._retry_at = time.monotonic() + _RETRY_SECONDS if workers.failed else 0.0
             self._warn(error.message)
@@ -76,8 +83,9 @@ class ResidentWorkers:
             return self._why_none() or self._problem or None
 
     def close(self) -> None:
-        """End the workers. A query that comes later starts them again."""
+        """End the workers, for good."""
         with _choosing:
+            self._closed = True
             job, self._job = self._job, None
         if job is not None:
             job.close()
@@ -104,6 +112,8 @@ class ResidentWorkers:
 
     def _why_none(self) -> str | None:
         """Why no workers can be used now."""
+        if self._closed:
+            return "the session is closed"
         if time.monotonic() < self._retry_at:
             return self._problem
         if self._job is not None and not self._job.ended:
@@ -117,7 +127,7 @@ class ResidentWorkers:
         encrypted = [name for name in _ENCRYPTED if str(self._spark.getConf().get(name) or "").lower() == "true"]
         if encrypted and not is_local(self._spark):
             return f"Spark encrypts its network ({encrypted[0]}), and connections to resident workers are not encrypted"
-        return None
+        return None if find_spec("pyarrow._flight") is not None else "this pyarrow does not contain Arrow Flight"
 
     def _is_stopped(self) -> bool:
         """Whether the user has stopped Spark. The error for that comes from the Spark job."""

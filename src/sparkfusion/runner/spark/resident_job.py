@@ -60,7 +60,7 @@ class ResidentJob:
         self._launched_at = 0.0
         self._cluster: ClusterRunner | None = None
         self._error: SparkfusionError | None = None
-        self._idle_seconds = 0.0
+        self._idle_seconds = settings.integer("resident_idle_seconds")
         self._used_at = time.monotonic()
         self._users = 0
         self._ended = threading.Event()
@@ -111,7 +111,7 @@ class ResidentJob:
             _end_workers(self._registry, self._threads)
             self._jobs.stop()
             for thread in self._threads:
-                thread.join()
+                thread.join(_END_SECONDS)
             self._server.remove_registry(self._secret)
             self._at_exit.detach()
         if self._watcher is not threading.current_thread():
@@ -130,7 +130,7 @@ class ResidentJob:
             return
         if self._error is not None:
             raise ExternalError(f"resident workers did not start: {self._error.message}", hint=self._error.hint)
-        raise ExternalError("no resident worker is there yet: Spark has not started its task")
+        raise ExternalError("no resident worker has registered yet: Spark may have no free slot for its task")
 
     def _launch(self, tasks: int) -> None:
         """One Spark job of so many tasks, on a thread of its own."""

@@ -7,15 +7,19 @@ child processes end with this process, however it ends.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from sparkfusion.config import available_cores, fair_share
 from sparkfusion.errors import ExternalError
+from sparkfusion.exchange.owned import PREFIX
+from sparkfusion.exchange.store import SHARED_MEMORY
 from sparkfusion.transport.flight.flight_worker import Listen, RunningWorker
 from sparkfusion.transport.flight.register_call import RegisterAddress, RegisterCall
 from sparkfusion.transport.flight.registry import LEAVE
@@ -47,7 +51,7 @@ def serve_resident(order: ResidentOrder, numbers: Iterable[int]) -> Iterator[int
     """Serve task orders of the session's driver until it ends the worker. Raises if the driver is gone, so that Spark
     starts the task again where the loss was only a broken connection."""
     (number,) = numbers
-    with _ended_by_signals() as ended:
+    with _ended_by_signals() as (ended, signalled):
         worker = _start_worker(order)
         try:
             call = RegisterCall(order.register, worker.address, local_directories(), order.launch, number, ended)
@@ -58,6 +62,8 @@ def serve_resident(order: ResidentOrder, numbers: Iterable[int]) -> Iterator[int
             try:
                 while call.answer != LEAVE and not ended.wait(_LOOK_SECONDS):
                     pass
+                if signalled:
+                    _die()
             finally:
                 worker.close()
         if call.answer != LEAVE and not call.told:
@@ -84,13 +90,30 @@ def _start_worker(order: ResidentOrder) -> RunningWorker:
 
 
 @contextmanager
-def _ended_by_signals() -> Iterator[threading.Event]:
-    """An event that is set when Spark's daemon ends its workers, as it does when the executor is gone: the files of
-    queries in memory-backed storage have to be removed first."""
+def _ended_by_signals() -> Iterator[tuple[threading.Event, list[int]]]:
+    """An event that is set when Spark's daemon ends its workers, as it does when the executor is gone; and the signals
+    that came."""
     ended = threading.Event()
-    before = {number: signal.signal(number, lambda *_: ended.set()) for number in _SIGNALS}
+    signalled: list[int] = []
+
+    def note(number: int, _: object) -> None:
+        signalled.append(number)
+        ended.set()
+
+    before = {number: signal.signal(number, note) for number in _SIGNALS}
     try:
-        yield ended
+        yield ended, signalled
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _die() -> None:
+    """End this process at once, as the executor did, without its files: nobody else removes those in memory.
+
+    A worker that ends politely still answers for a while. Coordinators would send it tasks again, until they give up.
+    """
+    for base in (*map(Path, local_directories().split(",")[:1]), SHARED_MEMORY):
+        for own in base.glob(f"{PREFIX}{os.getpid()}-*"):
+            shutil.rmtree(own, ignore_errors=True)
+    os._exit(1)
