@@ -55,7 +55,7 @@ def runner(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Runner]:
     """The runner that sessions of `connect` use."""
-    settings = dict({**runners.RUNNERS, **runners.WHOLE}[runner_name])
+    settings = dict({**runners.RUNNERS, **runners.WIDE}[runner_name])
     target: Any = request.getfixturevalue("spark") if runner_name in runners.ON_SPARK else None
     if runner_name in runners.WORKERS:
         target = url_of(request.getfixturevalue("workers")[: runners.WORKERS[runner_name]])

@@ -13,11 +13,12 @@ for which fewer runners do. The nearest mark counts:
 
     pytestmark = pytest.mark.sample("local", "flight", "spark-local")
 
-These runners split every query: a task is one partition, which isolates most. On one machine, the default is one task
-for the whole plan. A test that should hold for both says so, and then runs on the runners of `WHOLE` too, where it is
-long except in process. Every verification runs the whole plan too: that is its round-trip leg.
+These runners split every query: a task is one partition, which isolates most. By default, a task has all cores of its
+machine, and if there is one machine, it runs the whole plan. A test that should hold for any width says so, and then
+runs on the runners of `WIDE` too, where it is long except for whole plans in process. Every verification runs the whole
+plan too: that is its round-trip leg.
 
-    pytestmark = pytest.mark.whole
+    pytestmark = pytest.mark.any_width
 """
 
 from __future__ import annotations
@@ -51,24 +52,36 @@ RUNNERS: Mapping[str, Mapping[str, object]] = {
 """Each runner's name and the settings that make it."""
 
 LOCAL_WHOLE, FLIGHT_WHOLE, SPARK_WHOLE = "local-whole", "flight-whole", "spark-whole"
-WHOLE: Mapping[str, Mapping[str, object]] = {
+LOCAL_WIDE, FLIGHT_WIDE = "local-wide", "flight-wide"
+TWO_BY_TWO = {"sparkfusion.tasks": 2, "sparkfusion.task_cores": 2}
+WIDE: Mapping[str, Mapping[str, object]] = {
     LOCAL_WHOLE: {},
     FLIGHT_WHOLE: {},  # one worker
     SPARK_WHOLE: ALL_ON_SPARK,
+    LOCAL_WIDE: TWO_BY_TWO,
+    FLIGHT_WIDE: TWO_BY_TWO,  # two workers
 }
-"""Runners on which one task runs a whole plan, and the settings that make them."""
+"""Runners with tasks of several partitions, and the settings that make them."""
+WHOLE = (LOCAL_WHOLE, FLIGHT_WHOLE, SPARK_WHOLE)
 
 NAMES = tuple(RUNNERS)
-WORKERS = {FLIGHT: 2, FLIGHT_3: 3, FLIGHT_WHOLE: 1}
+WORKERS = {FLIGHT: 2, FLIGHT_3: 3, FLIGHT_WHOLE: 1, FLIGHT_WIDE: 2}
 SPARK = tuple(name for name in NAMES if name.startswith("spark-"))
 ON_SPARK = (*SPARK, SPARK_WHOLE)
-_SPLIT_LIKE = {FLIGHT_3: FLIGHT, LOCAL_WHOLE: LOCAL, FLIGHT_WHOLE: FLIGHT, SPARK_WHOLE: "spark-local"}
+_SPLIT_LIKE = {
+    FLIGHT_3: FLIGHT,
+    LOCAL_WHOLE: LOCAL,
+    LOCAL_WIDE: LOCAL,
+    FLIGHT_WHOLE: FLIGHT,
+    FLIGHT_WIDE: FLIGHT,
+    SPARK_WHOLE: "spark-local",
+}
 """The runner whose name a mark uses for these."""
 BEHAVIOUR = Path(__file__).parent / "behaviour"
 MARKERS = (
     'runners(*names, reason="..."): the runners that the test is about, and why not all; marks add up',
     "sample(*names): `make test` runs the test on these runners, instead of in process and on two workers",
-    "whole: the test also holds if one task runs a whole plan, and runs on those runners too",
+    "any_width: the test also holds for tasks of several partitions, and runs on those runners too",
     "long: `make test-long` runs the test, and `make test` leaves it out",
 )
 
@@ -88,10 +101,10 @@ EMBEDDED = Runner(LOCAL, settings=SPLIT)
 def chosen_for(test: pytest.Function) -> list[str]:
     """The runners that a test function is about: those that every `runners` mark on it and around it names."""
     marks = list(test.iter_markers("runners"))
-    whole = WHOLE if test.get_closest_marker("whole") is not None else ()
+    wide = WIDE if test.get_closest_marker("any_width") is not None else ()
     return [
         name
-        for name in (*NAMES, *whole)
+        for name in (*NAMES, *wide)
         if (name != FLIGHT_3 or BEHAVIOUR in test.path.parents)
         and all(_SPLIT_LIKE.get(name, name) in _named_by(mark, test) for mark in marks)
     ]
@@ -131,7 +144,7 @@ def in_order(items: list[pytest.Item], *, spark_first: bool = False) -> list[pyt
     Args:
         spark_first: for two processes that share the modules: the slowest ones come first.
     """
-    ranks = {name: rank for rank, name in enumerate((None, *NAMES, *WHOLE))}
+    ranks = {name: rank for rank, name in enumerate((None, *NAMES, *WIDE))}
     return sorted(items, key=lambda item: (needs_spark(item) != spark_first, ranks[runner_of(item)]))
 
 

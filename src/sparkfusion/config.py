@@ -83,18 +83,19 @@ SETTINGS: tuple[Setting, ...] = (
         "sparkfusion.tasks",
         "int",
         0,
-        "The most tasks that one stage is split into. 1 means that one task runs the whole plan, on several cores of "
-        "one machine. 0 means 1 where all tasks run on one machine (in process, a local Spark master, a single "
-        "worker), and elsewhere one for each partition. Queries over feeds or Spark DataFrames, writes, and queries "
-        "under a memory limit that you set are split in any case.",
+        "How many tasks a stage has; a stage that cannot have tasks of several partitions has one for each partition. "
+        "0 means one for each machine. 1 means that one task runs the whole plan, on several cores of one machine; "
+        "that is also what 0 means where all tasks run on one machine (in process, a local Spark master, a single "
+        "worker). Queries over feeds or Spark DataFrames, writes, and queries under a memory limit that you set are "
+        "split in any case.",
     ),
     Setting(
         "sparkfusion.task_cores",
         "int",
         0,
-        "How many partitions one task runs at the same time if it runs the whole plan. 0 means one for each slot of "
-        "its machine. 1 means that every task runs one partition, so that a query is split even on one machine, "
-        "unless tasks is 1. Such tasks spill to disk beyond their memory; a task that runs the whole plan does not.",
+        "How many partitions one task runs at the same time. 0 means one for each slot of its machine; on a Spark "
+        "cluster, spark.task.cpus. 1 means that every task runs one partition, so that a query is split even on one "
+        "machine, unless tasks is 1. Such tasks spill to disk beyond their memory; wider ones do not.",
     ),
     Setting(
         "sparkfusion.task_processes",

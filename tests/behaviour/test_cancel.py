@@ -20,7 +20,7 @@ from tests.behaviour.probes import PATIENCE, PROMPT, Gate, holding_udf
 from tests.conftest import Connect
 
 pytestmark = [
-    pytest.mark.whole,
+    pytest.mark.any_width,
     pytest.mark.sample("local", "flight", "spark-local"),  # tasks are stopped in different ways
 ]
 

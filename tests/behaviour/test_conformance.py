@@ -10,7 +10,7 @@ import pytest
 
 from sparkfusion import DataFrame, Session
 
-pytestmark = [pytest.mark.whole, pytest.mark.sample("local", "flight", "spark-local")]
+pytestmark = [pytest.mark.any_width, pytest.mark.sample("local", "flight", "spark-local")]
 
 _EXTENSION = "takes compiled extensions, which cannot travel to tasks"
 _PLANNER = "changes how plans are made; sparkfusion needs plans it knows"

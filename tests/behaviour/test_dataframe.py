@@ -25,7 +25,7 @@ from tests.behaviour.parts import (
 )
 from tests.conftest import Connect
 
-pytestmark = pytest.mark.whole
+pytestmark = pytest.mark.any_width
 
 
 @pytest.fixture(scope="module")

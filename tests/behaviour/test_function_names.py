@@ -14,7 +14,7 @@ from sparkfusion import DataFrame, Session
 from tests.behaviour.parts import TOTAL, assert_distributed_like_single_node
 from tests.behaviour.test_functions import Doubled, Total
 
-pytestmark = pytest.mark.whole
+pytestmark = pytest.mark.any_width
 
 NULL_WHERE_K_IS_0 = "nullif(cast(k as varchar), '0')"
 JOINED = f"concat(cast(v as varchar), {NULL_WHERE_K_IS_0})"  # Spark's is null where an argument is

@@ -16,7 +16,7 @@ from tests.behaviour.parts import TOTAL, assert_distributed_like_single_node
 from tests.behaviour.probes import Counter, counting_udf
 
 pytestmark = [
-    pytest.mark.whole,
+    pytest.mark.any_width,
     pytest.mark.sample("local", "flight", "spark-local"),  # functions travel to other processes
 ]
 

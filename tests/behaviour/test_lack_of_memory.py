@@ -18,10 +18,10 @@ from sparkfusion.observe.progress import Progress
 from tests.behaviour.parts import DISTRIBUTED, TOTAL, assert_usable, record, rows_of, single_node
 from tests.behaviour.probes import Gate, holding_udf
 from tests.conftest import Connect
-from tests.runners import WHOLE, Runner
+from tests.runners import WHOLE, WIDE, Runner
 
 pytestmark = [
-    pytest.mark.whole,
+    pytest.mark.any_width,
     pytest.mark.runners("local", "flight", "spark-local", reason="frames play no part in this"),
 ]
 QUERY = "select k, sum(lacking(v)) as s from t group by k"
@@ -48,7 +48,7 @@ def lacking_udf(restarted: str) -> datafusion.ScalarUDF:
 def test_the_query_runs_again_split(lacking: Session, runner: Runner, caplog: pytest.LogCaptureFixture) -> None:
     events, progress = record(lacking), Progress()
     lacking.subscribe(progress)
-    if runner.name not in WHOLE:  # its tasks could spill, and did not find enough nevertheless
+    if runner.name not in WIDE:  # its tasks could spill, and did not find enough nevertheless
         with pytest.raises(ResourceError, match="Resources exhausted"):
             lacking.sql(QUERY).collect()
         assert not any(isinstance(event, QueryRestarted) for event in events)
@@ -61,7 +61,7 @@ def test_the_query_runs_again_split(lacking: Session, runner: Runner, caplog: py
     assert restarted.tasks > 2
     assert {event.query for event in events} == {restarted.query}
     assert [type(event) for event in (events[0], events[-1])] == [QueryPlanned, QueryFinished]
-    assert [message for message in caplog.messages if "runs again, split" in message]
+    assert [message for message in caplog.messages if "runs again in tasks of one partition" in message]
     assert progress.state.status == "finished"
     assert progress.state.stages_done == 2
     assert_usable(lacking)
@@ -74,7 +74,7 @@ def test_explain_shows_the_run_that_gave_the_rows(lacking: Session, runner: Runn
     shown = lacking.sql(QUERY).explain_text(analyze=True)
     title, note, *_ = shown.splitlines()
     assert title.startswith("distributed: 2 stages")
-    assert note.startswith("split: one task for the whole plan lacked memory")
+    assert note.startswith("tasks of one partition: wider tasks lacked memory")
     assert "Stage 2 ── 4 tasks" in shown
 
 

@@ -19,7 +19,7 @@ from tests.behaviour.parts import DISTRIBUTED, assert_distributed_like_single_no
 from tests.behaviour.probes import until
 from tests.conftest import Connect
 
-pytestmark = pytest.mark.whole
+pytestmark = pytest.mark.any_width
 
 COUNT = "select k, count(*) as n, sum(v) as s from m group by k"
 SEEN = pytest.mark.runners("local", "flight", "spark-local", "spark-shared", reason="tasks see this machine's files")

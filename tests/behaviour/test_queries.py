@@ -12,7 +12,7 @@ from sparkfusion import Session
 from sparkfusion.verify import assert_distributed_eq, compare_tables
 from tests.behaviour.traps.conftest import PARTITIONED_JOINS
 from tests.conftest import Connect
-from tests.runners import NAMES
+from tests.runners import NAMES, TWO_BY_TWO, Runner
 
 pytestmark = pytest.mark.sample(*NAMES)  # rows cross exchanges of every kind
 
@@ -94,6 +94,47 @@ def test_query_gives_its_single_node_answer(session: Session, sql: str) -> None:
 @pytest.mark.parametrize("sql", JOINS.values(), ids=JOINS)
 def test_join_of_shuffled_sides(shuffling: Session, sql: str) -> None:
     assert_distributed_eq(shuffling, sql)
+
+
+@pytest.fixture(scope="module")
+def wide(connect_shared: Connect, files: Path) -> Session:
+    """Two tasks of two partitions each, and joins that shuffle both sides."""
+    return _register(connect_shared(FORCED | PARTITIONED_JOINS | TWO_BY_TWO), files)
+
+
+@pytest.fixture(scope="module")
+def wide_broadcasting(connect_shared: Connect, files: Path) -> Session:
+    """The same with joins that send one side to both tasks, each of which hashes it once."""
+    return _register(connect_shared(FORCED | TWO_BY_TWO), files)
+
+
+@pytest.mark.sample("local", "flight", "spark-local")
+@pytest.mark.parametrize("sql", [*JOINS.values(), *OTHERS.values()], ids=[*JOINS, *OTHERS])
+def test_tasks_run_several_partitions(wide: Session, sql: str) -> None:
+    query = wide.sql(sql)
+    found = compare_tables(query.to_datafusion().to_arrow_table(), query.collect())
+    assert found.equal, found
+
+
+@pytest.mark.sample("local", "flight", "spark-local")
+@pytest.mark.parametrize("sql", JOINS.values(), ids=JOINS)
+def test_tasks_of_several_partitions_hash_a_side_once(wide_broadcasting: Session, sql: str) -> None:
+    query = wide_broadcasting.sql(sql)
+    found = compare_tables(query.to_datafusion().to_arrow_table(), query.collect())
+    assert found.equal, found
+
+
+def test_which_stages_have_wide_tasks(wide: Session, runner: Runner) -> None:
+    """Both sides of the join, but neither what streams to the consumer nor a union, and nothing in Spark's shuffle."""
+    expected = [1, 1, 1] if runner.name == "spark-spark" else [2, 2, 1]
+    graph = wide.sql("select f.v, e.v as w from facts f join events e on f.k = e.k").distribution().graph
+    assert graph is not None
+    assert [stage.partitions_per_task for stage in graph.stages] == expected
+    assert {stage.planned_tasks for stage in graph.stages if stage.partitions_per_task > 1} <= {2}
+    union = "select k, count(*) from (select k from facts union all select k from events) group by k"
+    graph = wide.sql(union).distribution().graph
+    assert graph is not None
+    assert all(stage.partitions_per_task == 1 for stage in graph.stages)
 
 
 @pytest.mark.parametrize("sql", [*JOINS.values(), *OTHERS.values()], ids=[*JOINS, *OTHERS])

@@ -13,7 +13,7 @@ from tests.behaviour.parts import DISTRIBUTED
 from tests.conftest import Connect
 from tests.suites.upstream import AGGREGATES, DOUBLED_NAMES, Case, write_aggregates, write_doubled_names
 
-pytestmark = pytest.mark.whole
+pytestmark = pytest.mark.any_width
 
 ON_ONE_NODE = {"sparkfusion.enabled": False, "datafusion.execution.target_partitions": 2}
 

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.tpc import TPCH
 from sparkfusion.verify import compare_tables
 from tests.conftest import Connect
-from tests.runners import FLIGHT, LOCAL, SPARK, Runner
+from tests.runners import FLIGHT, LOCAL, SPARK, TWO_BY_TWO, Runner
 from tests.suites.differential import FEW_MINUTES, SCALE, SPARK_PARTITIONS, SuiteRun, suite_run
 
 NUMBERS = range(1, TPCH.query_count + 1)
@@ -53,6 +53,22 @@ def test_one_task_gives_the_single_node_answer(files: Path, connect_shared: Conn
     graph = query.distribution().graph
     assert graph is not None
     assert all(stage.whole for stage in graph.stages)
+    assert compare_tables(query.to_datafusion().to_arrow_table(), query.collect()).equal
+
+
+@pytest.mark.runners(LOCAL, FLIGHT, reason="in process, and where rows cross between machines")
+@pytest.mark.sample(LOCAL)
+@pytest.mark.parametrize("number", NUMBERS)
+def test_two_tasks_of_two_partitions_give_the_single_node_answer(
+    files: Path, connect_shared: Connect, number: int
+) -> None:
+    settings = {"sparkfusion.bytes_per_partition": 1, **TWO_BY_TWO}
+    session = connect_shared({**settings, **NO_COLLECTED_JOINS} if number % 2 else settings)
+    TPCH.register(session, files)
+    query = session.sql(TPCH.queries()[number])
+    graph = query.distribution().graph
+    assert graph is not None
+    assert graph.wide or len(graph.stages) == 1
     assert compare_tables(query.to_datafusion().to_arrow_table(), query.collect()).equal
 
 

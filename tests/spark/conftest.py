@@ -1,4 +1,7 @@
-"""What is about Spark itself runs on Spark alone, with the store that a user has without choosing one."""
+"""What is about Spark itself runs on Spark alone, with the store that a user has without choosing one.
+
+Queries are split: one task for the whole plan leaves nothing to Spark's scheduler and to stores.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.runners import ALL_ON_SPARK, Runner
+from tests.runners import ALL_ON_SPARK, SPLIT, Runner
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -14,4 +17,4 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def runner(spark: SparkSession) -> Runner:
-    return Runner("spark", spark, ALL_ON_SPARK)
+    return Runner("spark", spark, {**SPLIT, **ALL_ON_SPARK})

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sparkfusion import Session
+from tests.runners import SPLIT
 
 ORDERS = 40_000
 LINES = 160_000
@@ -30,6 +31,7 @@ QUESTIONS = {
         group by o.customer_key, o.order_key order by quantity desc, o.order_key limit 50""",
 }
 SHUFFLED = {
+    **SPLIT,
     "sparkfusion.bytes_per_partition": 1,
     "sparkfusion.broadcast_bytes": 0,
     "datafusion.execution.target_partitions": 6,

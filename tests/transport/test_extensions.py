@@ -17,13 +17,14 @@ import pytest
 
 import sparkfusion
 from tests.installed_package import install
+from tests.runners import SPLIT
 from tests.worker_processes import IDLE, ROOT, TOKEN, WorkerProcess, url_of
 
 TRANSPORTS, REWRITES = "sparkfusion.transports", "sparkfusion.plan_rewrites"  # as packages write them
 MODULES = Path(__file__).parent / "extension"
 SLOTS = ("--slots", "8", "--no-task-processes")
 """A free one for every task that is a worker's turn. Threads, because processes start slowly."""
-EAGER = {"sparkfusion.bytes_per_partition": 1}
+EAGER = {"sparkfusion.bytes_per_partition": 1, **SPLIT}
 KEYS = range(5)
 ROWS = [{"k": k, "n": 4} for k in KEYS]
 WORDS = "select word, count(*) as n from t where word = 'house' group by word"

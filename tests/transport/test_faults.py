@@ -75,14 +75,16 @@ def three(fleet: list[WorkerProcess], tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.fixture
-def session(three: list[WorkerProcess], tables: Path) -> Iterator[sparkfusion.Session]:
-    with sparkfusion.connect(url_of(three), config={**SHUFFLED, **PATIENCE}) as session:
+def session(three: list[WorkerProcess], tables: Path, request: pytest.FixtureRequest) -> Iterator[sparkfusion.Session]:
+    """A parameter sets `sparkfusion.task_cores`."""
+    cores = {"sparkfusion.task_cores": getattr(request, "param", 1)}
+    with sparkfusion.connect(url_of(three), config={**SHUFFLED, **PATIENCE, **cores}) as session:
         register(session, tables)
         yield session
 
 
 MOMENTS: dict[str, Callable[[Event], bool]] = {
-    "a task runs": lambda event: isinstance(event, TaskStarted) and event.key.task == 3,
+    "a task runs": lambda event: isinstance(event, TaskStarted) and event.key.task == 2,
     "a task is done": lambda event: isinstance(event, TaskFinished),
     "a stage is done": lambda event: isinstance(event, StageFinished),
     "the second stage begins": lambda event: isinstance(event, TaskStarted) and event.key.stage == 2,
@@ -115,6 +117,7 @@ def until_idle(workers: list[WorkerProcess], seconds: float) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.parametrize("session", [1, 2], ids=["one partition a task", "two partitions a task"], indirect=True)
 @pytest.mark.parametrize("moment", MOMENTS.values(), ids=MOMENTS)
 @pytest.mark.parametrize(
     "question", ["shipping priority", *(pytest.param(other, marks=pytest.mark.long) for other in OTHERS)]

@@ -28,8 +28,8 @@ class QueryPlanned(Event):
 
 @dataclass(frozen=True)
 class QueryRestarted(Event):
-    """One task for the whole plan lacked memory, so the query runs again in these stages and tasks. No row was given to
-    the consumer before. `seconds`: what planning it again took."""
+    """A task of several partitions lacked memory, so the query runs again in these stages and tasks. No row was given
+    to the consumer before. `seconds`: what planning it again took."""
 
     stages: int
     tasks: int

@@ -82,10 +82,12 @@ def _stage_lines(stage: Stage, graph: StageGraph, metrics: StageMetrics | None) 
     out = exchange.kind.value
     if exchange.keys:
         out += f" by [{', '.join(exchange.keys)}] into {exchange.partitions}"
-    tasks = _count(stage.task_count, "task")
+    tasks = _count(stage.planned_tasks, "task")
     if stage.whole:
         tasks += f" for the whole plan, {_count(stage.partitions_per_task, 'partition')} at once"
-    lines = [f"┌ Stage {stage.id} ── {tasks} ── {out}{_summary(metrics, stage.task_count)}"]
+    elif stage.partitions_per_task > 1:
+        tasks += f" for {stage.task_count} partitions, {stage.partitions_per_task} at once in a task"
+    lines = [f"┌ Stage {stage.id} ── {tasks} ── {out}{_summary(metrics, stage.task_count, stage.planned_tasks)}"]
     lines += [f"│   {line}" for line in _operator_lines(stage.plan, graph, metrics)]
     lines += [f"│ decided: {each}" for each in stage.decisions]
     lines += [f"│ from Spark: {read}" for read in narrowed_tables(stage)]
@@ -119,12 +121,12 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _summary(metrics: StageMetrics | None, planned: int | None = None) -> str:
+def _summary(metrics: StageMetrics | None, partitions: int = 1, planned: int = 1) -> str:
     if metrics is None:
         return ""
     size = f", {metrics.bytes:,} bytes" if metrics.bytes else ""
     skew = f", skew {metrics.skew:.1f}" if metrics.tasks > 1 else ""
-    merged = ", small partitions merged" if planned is not None and metrics.tasks < planned else ""
+    merged = ", small partitions merged" if metrics.tasks < partitions and metrics.tasks != planned else ""
     ran = f" ── ran as {_count(metrics.tasks, 'task')}{merged}: {metrics.rows:,} rows"
     again = f", {_count(metrics.earlier_attempts, 'earlier attempt')}" if metrics.earlier_attempts else ""
     again += f", {_count(metrics.recomputed_inputs, 'input')} recomputed" if metrics.recomputed_inputs else ""
@@ -168,7 +170,7 @@ def _as_dot(distribution: Distribution) -> str:
     lines.append('  stage0 [label="head\\nin this process"];')
     for stage in graph.stages:
         names = [line.strip().split(":")[0] for line in operator_lines(stage.plan, graph)]
-        label = f"stage {stage.id}, {stage.task_count} tasks\\n" + "\\n".join(_dot_text(name) for name in names)
+        label = f"stage {stage.id}, {stage.planned_tasks} tasks\\n" + "\\n".join(_dot_text(name) for name in names)
         lines.append(f'  stage{stage.id} [label="{label}"];')
     consumers = [(0, graph.head.inputs), *((stage.id, stage.inputs) for stage in graph.stages)]
     for consumer, inputs in consumers:

@@ -10,7 +10,7 @@ from datafusion.plan import ExecutionPlan
 
 from sparkfusion.plan.feed_scans import is_fed
 from sparkfusion.plan.functions import register_spark_functions
-from sparkfusion.plan.isolate import restrict
+from sparkfusion.plan.isolate import keep_apart, restrict
 from sparkfusion.plan.sources import exchange_of
 from sparkfusion.plan.stage import ExchangeKind, Stage, StageGraph
 from sparkfusion.plan.table_reads import tables_read
@@ -86,10 +86,13 @@ def task_leaves(stage: Stage) -> list[str]:
     """For each task, the files (and byte ranges) it scans; empty where it reads exchanges only."""
     root = decode(stage.plan)
     shown = []
-    for task in range(stage.task_count):
+    for task in range(stage.planned_tasks):
         plan = copy_of(root)
-        if not stage.whole:
-            restrict(plan.repartition.input if kind(plan) == "repartition" else plan, (task,))
+        below, width = plan.repartition.input if kind(plan) == "repartition" else plan, stage.partitions_per_task
+        if not stage.whole and width == 1:
+            restrict(below, (task,))
+        elif not stage.whole:
+            keep_apart(below, tuple(range(task * width, min((task + 1) * width, stage.task_count))))
         files = [
             _show_file(file)
             for node in walk(plan)

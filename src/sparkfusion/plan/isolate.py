@@ -1,7 +1,7 @@
 """One task's plan: the stage's plan restricted to the partitions of that task.
 
-The result has one partition (below a shuffle's repartition at the root), whatever the stage has, so a freshly decoded
-instance of it shares nothing with the instances of its sibling tasks.
+The result has one partition (below a shuffle's repartition at the root), or in a wide stage those of the task. A
+freshly decoded instance of it shares nothing with the instances of its sibling tasks.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from sparkfusion.plan.wire import (
     kind,
     partition_count,
 )
+from sparkfusion.plan.wire import wire_pb2 as pb
 from sparkfusion.plan.wire.build import coalesce, local_limit, union
 
 Partitions = tuple[int, ...]
@@ -40,12 +41,14 @@ class IsolatedPlan:
     feed: FeedId | None = None
 
 
-def isolate(stage: Stage, partitions: Partitions) -> IsolatedPlan:
-    """The plan of the task of `stage` that computes `partitions` (several only if the stage is mergeable)."""
+def isolate(stage: Stage, partitions: Partitions, *, apart: bool = False) -> IsolatedPlan:
+    """The plan of the task of `stage` that computes `partitions`: as one (several only if the stage is mergeable), or,
+    with `apart`, each as a partition of the task's plan (only if the stage is wide)."""
     if stage.whole:
         return IsolatedPlan(stage.plan, groups_read(decode(stage.plan)) if stage.inputs else ())
     root = decode(stage.plan)
-    restrict(root.repartition.input if kind(root) == "repartition" else root, partitions)
+    below = root.repartition.input if kind(root) == "repartition" else root
+    keep_apart(below, partitions) if apart else restrict(below, partitions)
     feeds = feeds_read(root)
     if len(feeds) > 1:
         raise InternalError("a task would read several feeds")
@@ -78,6 +81,33 @@ def restrict(node: PlanNode, partitions: Partitions) -> None:
     else:
         for child in children(node):
             restrict(child, partitions if partition_count(child) == partition_count(node) else (0,))
+
+
+def keep_apart(node: PlanNode, partitions: Partitions) -> None:
+    """Keep only what these partitions of the node need, each as a partition of its own, in place.
+
+    The left side of a join that collects it stays whole: the task computes it once for all its partitions.
+    """
+    name, count = kind(node), partition_count(node)
+    conf = file_scan_conf(node)
+    if conf is not None:
+        groups = [pb.FileGroup.FromString(conf.file_groups[p].SerializeToString()) for p in partitions]
+        del conf.file_groups[:]
+        conf.file_groups.extend(groups)
+    elif name == "memory_scan":
+        kept_rows = [node.memory_scan.partitions[p] for p in partitions]
+        del node.memory_scan.partitions[:]
+        node.memory_scan.partitions.extend(kept_rows)
+    elif not children(node) or name in ("union", "interleave", "coalesce_partitions", "sort_preserving_merge"):
+        raise InternalError(f"the partitions of {name} cannot be kept apart in one task")
+    elif collects_left(node):
+        restrict(body(node).left, (0,))
+        keep_apart(body(node).right, partitions)
+    else:
+        for child in children(node):
+            if partition_count(child) != count:
+                raise InternalError(f"an input of {name} has {partition_count(child)} partitions and not {count}")
+            keep_apart(child, partitions)
 
 
 def _restrict_merge(child: PlanNode) -> None:

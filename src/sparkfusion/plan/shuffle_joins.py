@@ -53,6 +53,7 @@ def broadcast_build_side(graph: StageGraph, number: StageId, decision: str) -> S
         stage,
         plan=plan,
         task_count=probe.task_count,
+        partitions_per_task=min(stage.partitions_per_task, probe.partitions_per_task),
         inputs=tuple(dict.fromkeys((*probe.inputs, *(e for e in stage.inputs if e != probe.output)))),
         mergeable=stage.mergeable and probe.mergeable,
         deterministic=stage.deterministic and probe.deterministic,

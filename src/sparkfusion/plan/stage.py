@@ -60,11 +60,11 @@ class ShuffleJoin:
 class Stage:
     """A part of the plan between exchanges, in DataFusion's encoding, with exchange sources as leaves.
 
-    `mergeable`: a task may read several shuffle partitions at once, because every partitioned leaf of the stage is a
-    shuffle. `deterministic`: a second attempt gives the same rows, so lost output may be recomputed without recomputing
-    what was read before. `whole`: its one task runs all partitions of the query's whole plan, `partitions_per_task` of
-    them. `collects`: shuffles that each of its tasks reads whole. `decisions`: what was decided about its joins while
-    the query ran, and why.
+    `task_count`: its partitions; a task runs `partitions_per_task` of them. `mergeable`: a task may read several
+    shuffle partitions at once, because every partitioned leaf of the stage is a shuffle. `deterministic`: a second
+    attempt gives the same rows, so lost output may be recomputed without recomputing what was read before. `whole`: its
+    one task runs the query's whole plan. `collects`: shuffles that each of its tasks reads whole. `decisions`: what was
+    decided about its joins while the query ran, and why.
     """
 
     id: StageId
@@ -80,6 +80,11 @@ class Stage:
     shuffle_join: ShuffleJoin | None = None
     collects: tuple[ExchangeId, ...] = ()
     decisions: tuple[str, ...] = ()
+
+    @property
+    def planned_tasks(self) -> int:
+        """How many tasks it has, if no small partitions are merged."""
+        return -(-self.task_count // self.partitions_per_task)
 
 
 @dataclass(frozen=True)
@@ -137,9 +142,9 @@ class StageGraph:
         return replace(self, stages=tuple(changed if stage.id == changed.id else stage for stage in self.stages))
 
     @property
-    def whole(self) -> bool:
-        """Whether the tasks run whole plans: they cannot spill, and need the memory of their machine."""
-        return any(stage.whole for stage in self.stages)
+    def wide(self) -> bool:
+        """Whether a task runs several partitions. Such a task does not spill."""
+        return any(stage.partitions_per_task > 1 for stage in self.stages)
 
     @property
     def repeatable(self) -> bool:
@@ -149,7 +154,7 @@ class StageGraph:
 
     @property
     def task_count(self) -> int:
-        return sum(stage.task_count for stage in self.stages)
+        return sum(stage.planned_tasks for stage in self.stages)
 
     def to_json(self) -> dict[str, Any]:
         """A summary for logs and reproducers, without the plans' bytes."""
@@ -157,7 +162,7 @@ class StageGraph:
             "stages": [
                 {
                     "id": stage.id,
-                    "tasks": stage.task_count,
+                    "tasks": stage.planned_tasks,
                     "partitions_per_task": stage.partitions_per_task,
                     "inputs": list(stage.inputs),
                     "output": stage.output,

@@ -15,20 +15,35 @@ from sparkfusion.runner.query_state import QueryState
 
 
 def layout_of(state: QueryState, stage: Stage) -> tuple[Partitions, ...]:
-    """The partitions of each task of a stage whose inputs are complete."""
+    """The partitions of each task of a stage whose inputs are complete. If small ones are merged, no task is wide."""
+    wide = slices_of(stage)
     if not stage.mergeable or not state.policy.merge_small_partitions:
-        return one_task_per_partition(stage.task_count)
+        return wide
     sizes = [0] * stage.task_count
     for exchange_id in stage.inputs:
         exchange = state.graph.exchange(exchange_id)
         if exchange.kind is ExchangeKind.SHUFFLE and exchange_id not in stage.collects:
             each = bytes_per_partition(state.manifests(exchange.producer), exchange.partitions)
             sizes = [a + b for a, b in zip(sizes, each, strict=True)]
-    return merge_small_partitions(sizes, state.policy.bytes_per_partition)
+    merged = merge_small_partitions(sizes, state.policy.bytes_per_partition)
+    return merged if len(merged) < stage.task_count else wide
 
 
 def one_task_per_partition(count: int) -> tuple[Partitions, ...]:
     return tuple((partition,) for partition in range(count))
+
+
+def slices_of(stage: Stage) -> tuple[Partitions, ...]:
+    """The partitions of each task, if none are merged."""
+    width = stage.partitions_per_task
+    return tuple(
+        tuple(range(first, min(first + width, stage.task_count))) for first in range(0, stage.task_count, width)
+    )
+
+
+def keeps_apart(stage: Stage, layout: tuple[Partitions, ...]) -> bool:
+    """Whether the partitions of a task stay partitions of its plan and of its output."""
+    return stage.partitions_per_task > 1 and not stage.whole and layout == slices_of(stage)
 
 
 def merge_small_partitions(sizes: Sequence[int], target: int) -> tuple[Partitions, ...]:

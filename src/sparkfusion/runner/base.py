@@ -114,8 +114,12 @@ class Runner(Protocol):
 
     @property
     def machines(self) -> int:
-        """On how many machines tasks run, or how many processes that cannot share memory. On one machine, one task may
-        run a whole plan."""
+        """On how many machines tasks run; the slots are divided among them. On one machine, one task may run a whole
+        plan."""
+        ...
+
+    def takes_wide_tasks(self, settings: Settings) -> bool:
+        """Whether a task may run several partitions of a stage and give out each by itself."""
         ...
 
     def start(self, job: QueryJob) -> RunningJob: ...

@@ -61,6 +61,9 @@ class ClusterRunner:
         self._jobs.add(running)
         return begin_or_cancel(running)
 
+    def takes_wide_tasks(self, settings: Settings) -> bool:
+        return True
+
     def reaches(self, directory: Path) -> bool:
         """Checked once for each directory: every worker must see a file there, and be able to write beside it."""
         if directory not in self._reached:

@@ -20,7 +20,7 @@ from sparkfusion.observe.events import (
 )
 from sparkfusion.plan.isolate import isolate
 from sparkfusion.plan.sources import groups_read
-from sparkfusion.plan.stage import StageGraph
+from sparkfusion.plan.stage import ExchangeKind, StageGraph
 from sparkfusion.plan.wire import decode
 from sparkfusion.runner.base import QueryJob
 from sparkfusion.runner.job_feeds import feed_input
@@ -157,18 +157,21 @@ class QueryCoordinator:
             inputs = self._inputs(groups_read(decode(plan)))
             return TaskOrder(launch.key, plan, inputs, options=job.options, destination="consumer")
         stage = graph.stage(launch.key.stage)
-        isolated = isolate(stage, launch.partitions)
+        apart = self._state.stage(stage.id).apart
+        isolated = isolate(stage, launch.partitions, apart=apart)
         last = feeds_consumer(graph, stage.id)
+        exchange = graph.exchange(stage.output)
+        shuffles = exchange.kind is ExchangeKind.SHUFFLE
         return TaskOrder(
             key=launch.key,
             plan=isolated.plan,
             inputs=self._inputs(isolated.groups),
-            outputs=graph.exchange(stage.output).partitions,
+            outputs=len(launch.partitions) if apart and not shuffles else exchange.partitions,
             options=job.options,
             destination="consumer" if last and job.writes is None else "store",
             writes=job.writes if last else None,
             feed=self._feeds[isolated.feed] if isolated.feed is not None else None,
-            spills=not stage.whole,
+            partitions=stage.partitions_per_task if stage.whole else len(launch.partitions) if apart else 1,
         )
 
     def _inputs(self, groups: Sequence[tuple[ExchangeId, int]]) -> tuple[TaskInput, ...]:

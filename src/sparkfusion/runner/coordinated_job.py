@@ -159,14 +159,16 @@ class CoordinatedJob(ABC):
     def surroundings(self, order: TaskOrder) -> Surroundings:
         """The memory limit and spill directory of a task that runs here."""
         job = self._job
-        memory = task_memory(job, alone=order.key.stage == HEAD or not order.spills)
+        alone = order.key.stage == HEAD
+        memory = task_memory(job, alone=True) if alone else task_memory(job, partitions=order.partitions)
         spills = spill_directory(job.settings, job.options)
         return Surroundings(memory, spills, prepare=job.prepare, spills=order.spills)
 
 
-def task_memory(job: QueryJob, *, alone: bool) -> int:
-    """Bytes for one task; the head and a task for the whole plan have the memory of all slots."""
-    return memory_share(job.settings, job.options, alone=alone)
+def task_memory(job: QueryJob, *, alone: bool = False, partitions: int = 1) -> int:
+    """Bytes for one task: as much as so many slots have. With `alone`, for the head, which has the memory of all."""
+    slots = min(partitions, job.settings.slots_or_default())
+    return memory_share(job.settings, job.options, alone=alone) * (1 if alone else slots)
 
 
 def policy_of(job: QueryJob) -> Policy:
@@ -178,7 +180,7 @@ def policy_of(job: QueryJob) -> Policy:
         merge_small_partitions=settings.flag("merge_small_partitions"),
         adaptive_broadcast_bytes=settings.integer("adaptive_broadcast_bytes"),
         key_set_bytes=settings.integer("key_set_bytes"),
-        task_memory=task_memory(job, alone=False),
+        task_memory=task_memory(job),
         max_plan_bytes=settings.integer("max_plan_bytes"),
     )
 

@@ -14,7 +14,7 @@ from sparkfusion.errors import PlanTooDeepError
 from sparkfusion.ids import StageId
 from sparkfusion.plan.shuffle_joins import broadcast_build_side
 from sparkfusion.plan.stage import ExchangeKind, Stage
-from sparkfusion.runner.adapt import layout_of
+from sparkfusion.runner.adapt import keeps_apart, layout_of
 from sparkfusion.runner.query_state import Policy, QueryState
 
 MEMORY_PER_BYTE = 8
@@ -39,13 +39,15 @@ class JoinSizes:
     """What is known when a join is decided.
 
     `build` is exact: bytes of frames. `probe` is what the probe side reads, in `probe_tasks` tasks. `join_tasks` is how
-    many tasks the join has if it stays a shuffle join.
+    many tasks of one partition the join has if it stays a shuffle join. `width`: how many partitions run in each of the
+    probe side's tasks, which hashes the build side once for them.
     """
 
     build: int
     probe: int
     probe_tasks: int
     join_tasks: int
+    width: int = 1
 
 
 def decide_joins(state: QueryState) -> tuple[QueryState, tuple[JoinDecision, ...]]:
@@ -84,7 +86,7 @@ def refuse_broadcast(sizes: JoinSizes, policy: Policy) -> str | None:
     if sizes.build * MEMORY_PER_BYTE > policy.task_memory:
         return f"too much for the memory of a task ({policy.task_memory:,} bytes)"
     needed = min(sizes.join_tasks, -(-(sizes.build + sizes.probe) // policy.bytes_per_partition))
-    if sizes.probe_tasks < needed:
+    if sizes.probe_tasks * sizes.width < needed:
         return f"and the probe side only has {sizes.probe_tasks} tasks, for which the join is too much work"
     more = sizes.build * (sizes.probe_tasks - 1)
     if more * _HASHING > sizes.probe:
@@ -95,11 +97,13 @@ def refuse_broadcast(sizes: JoinSizes, policy: Policy) -> str | None:
 def _decide(state: QueryState, stage: Stage, probe: Stage) -> tuple[QueryState, JoinDecision]:
     assert stage.shuffle_join is not None
     build = state.graph.producer_of(stage.shuffle_join.build)
+    layout = layout_of(state, probe)
     sizes = JoinSizes(
         build=sum(manifest.bytes for manifest in state.manifests(build.id)),
         probe=_bytes_read(state, probe),
-        probe_tasks=len(layout_of(state, probe)),
+        probe_tasks=len(layout),
         join_tasks=stage.task_count,
+        width=min(stage.partitions_per_task, len(layout[0])) if keeps_apart(probe, layout) else 1,
     )
     built = f"the build side (stage {build.id}) has {sizes.build:,} bytes"
     refused = refuse_broadcast(sizes, state.policy)

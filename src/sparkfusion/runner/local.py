@@ -47,6 +47,9 @@ class LocalRunner:
     def _rewrites(self) -> list[NamedRewrite]:
         return installed_rewrites()
 
+    def takes_wide_tasks(self, settings: Settings) -> bool:
+        return True
+
     def reaches(self, directory: Path) -> bool:
         return True
 
@@ -91,7 +94,7 @@ def _options(job: QueryJob, children: Children | None) -> WorkerOptions:
         directory=directory,
         guard=OPEN,
         spill_directory=spill_directory(job.settings, job.options),
-        task_memory=task_memory(job, alone=False),
+        task_memory=task_memory(job),
         release_seconds=0.0 if children is None else 2 * GRACE_SECONDS,  # on threads they have ended, or never will
         own=OwnFunctions(job.prepare, {each.feed: each.reader for each in job.feeds}),
         children=children,

@@ -15,7 +15,7 @@ from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionEr
 from sparkfusion.exchange.manifest import Manifest
 from sparkfusion.ids import StageId, TaskKey
 from sparkfusion.plan.isolate import Partitions
-from sparkfusion.runner.adapt import layout_of
+from sparkfusion.runner.adapt import keeps_apart, layout_of
 from sparkfusion.runner.join_decisions import JoinDecision, decide_joins, held_back
 from sparkfusion.runner.key_set_decisions import KeySetDecision, decide_key_sets
 from sparkfusion.runner.query_state import HEAD, Outcome, QueryState, StageState, TaskState
@@ -264,7 +264,8 @@ def _launch_ready(state: QueryState) -> Step:
         first = not state.stage(stage.id).started
         if first:
             layout = layout_of(state, stage)
-            state = replace(state, stages={**state.stages, stage.id: StageState.of(layout)})
+            begun = StageState.of(layout, apart=keeps_apart(stage, layout))
+            state = replace(state, stages={**state.stages, stage.id: begun})
         state, launches = _launch_idle(state, stage.id)
         if launches:
             commands.append(RunTasks(stage.id, launches, first))

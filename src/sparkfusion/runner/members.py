@@ -53,14 +53,17 @@ class Members:
         return iter(self._members.values())
 
     @contextmanager
-    def place_task(self, task: RoutedTask, avoid: Collection[str], cancel: CancelToken) -> Iterator[Member]:
-        """A slot on a worker while the `with` lasts; those to `avoid` come last. Raises if no worker is left."""
-        member = self._acquire(task, avoid, cancel)
+    def place_task(
+        self, task: RoutedTask, avoid: Collection[str], cancel: CancelToken, slots: int = 1
+    ) -> Iterator[Member]:
+        """So many slots on a worker while the `with` lasts, or all that it has; workers to `avoid` come last. Raises if
+        no worker is left."""
+        member = self._acquire(task, avoid, cancel, slots)
         try:
             yield member
         finally:
             with self._changed:
-                member.free += 1
+                member.free += min(slots, member.info.slots)
                 member.running.pop(task.key, None)
                 self._changed.notify_all()
 
@@ -109,7 +112,7 @@ class Members:
             lively = any(each.lost is None and not each.late for each in self._members.values())
             return {each.address for each in self._members.values() if each.lost is not None or (each.late and lively)}
 
-    def _acquire(self, task: RoutedTask, avoid: Collection[str], cancel: CancelToken) -> Member:
+    def _acquire(self, task: RoutedTask, avoid: Collection[str], cancel: CancelToken, slots: int) -> Member:
         with self._changed:
             while True:
                 if cancel.cancelled:
@@ -119,10 +122,10 @@ class Members:
                     raise NoWorkerError("no worker is left", hint="the log says what happened to them")
                 wanted = [member for member in alive if not member.late] or alive
                 wanted = [member for member in wanted if member.address not in avoid] or wanted
-                free = [member for member in wanted if member.free > 0]
+                free = [member for member in wanted if member.free >= min(slots, member.info.slots)]
                 if free:
                     member = self._choose(task, free)
-                    member.free -= 1
+                    member.free -= min(slots, member.info.slots)
                     member.running[task.key] = cancel
                     return member
                 self._changed.wait(_TURN_SECONDS)

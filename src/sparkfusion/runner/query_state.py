@@ -47,6 +47,7 @@ class TaskState:
 @dataclass(frozen=True)
 class StageState:
     """The state of one stage. `layout` lists the partitions of each task; it is decided when the stage first starts.
+    `apart`: they are kept apart, so a task has as many outputs if it does not write a shuffle.
 
     `unfinished` counts the tasks without committed output, and `idle` those of them that do not run. They are kept
     because no event may look at every task: a stage of a thousand tasks has thousands of events.
@@ -56,11 +57,12 @@ class StageState:
     tasks: tuple[TaskState, ...] = ()
     unfinished: int = 0
     idle: int = 0
+    apart: bool = False
 
     @classmethod
-    def of(cls, layout: tuple[Partitions, ...]) -> StageState:
+    def of(cls, layout: tuple[Partitions, ...], *, apart: bool = False) -> StageState:
         """A stage that starts now. All of its tasks are idle."""
-        return cls(layout, (TaskState(),) * len(layout), len(layout), len(layout))
+        return cls(layout, (TaskState(),) * len(layout), len(layout), len(layout), apart)
 
     @property
     def started(self) -> bool:
@@ -85,12 +87,21 @@ class StageState:
             (*self.tasks[:index], task, *self.tasks[index + 1 :]),
             self.unfinished + (task.manifest is None) - (before.manifest is None),
             self.idle + task.is_idle - before.is_idle,
+            self.apart,
         )
+
+    def files_of_group(self, group: int) -> Sequence[FrameFile]:
+        """The committed files of what is not a shuffle: of a task, or of one of its partitions if they are kept
+        apart."""
+        width = len(self.layout[0]) if self.apart else 1
+        task, place = divmod(group, width)
+        manifest = self.tasks[task].manifest if task < len(self.tasks) else None
+        return [file for file in manifest.files if file.partition == place] if manifest is not None else ()
 
     def with_all_running(self) -> StageState:
         """The same stage after its idle tasks were started."""
         tasks = tuple(replace(task, running=True) if task.is_idle else task for task in self.tasks)
-        return StageState(self.layout, tasks, self.unfinished, 0)
+        return StageState(self.layout, tasks, self.unfinished, 0, self.apart)
 
 
 @dataclass(frozen=True)
@@ -111,12 +122,12 @@ class QueryState:
         return all(self.stage(self.graph.exchange(exchange).producer).done for exchange in inputs)
 
     def files(self, exchange_id: ExchangeId, group: int) -> tuple[SourceFile, ...]:
-        """The committed files of a group: of a partition in a shuffle, otherwise of a producer task."""
+        """The committed files of a group: of a partition in a shuffle, otherwise of a producer task, or of each of its
+        partitions."""
         exchange = self.graph.exchange(exchange_id)
         producer = self.stage(exchange.producer)
         if exchange.kind is ExchangeKind.SHUFFLE:
             found = producer.files_by_partition.get(group, ())
         else:
-            manifest = producer.tasks[group].manifest if group < len(producer.tasks) else None
-            found = manifest.files if manifest is not None else ()
+            found = producer.files_of_group(group)
         return tuple(SourceFile(file.path, file.bytes) for file in found)

@@ -21,7 +21,7 @@ from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.store import LocalFrameStore
 from sparkfusion.feed.book import TaskUnits
 from sparkfusion.ids import StageId, TaskKey
-from sparkfusion.plan.stage import ExchangeKind, Stage
+from sparkfusion.plan.stage import ExchangeKind
 from sparkfusion.runner.base import QueryJob
 from sparkfusion.runner.coordinated_job import CoordinatedJob, task_memory
 from sparkfusion.runner.members import Member, Members, NoWorkerError, at_once
@@ -183,7 +183,8 @@ class WorkerJob(CoordinatedJob):
         task = (order.key.stage, order.key.task)
         tried = self._tried.setdefault(task, set())
         bytes_at = {} if self._near else _bytes_at(order)
-        with self._members.place_task(RoutedTask(order.key, bytes_at), tried, token) as member:
+        routed = RoutedTask(order.key, bytes_at)
+        with self._members.place_task(routed, tried, token, order.partitions) as member:
             tried.add(member.address)
             self._check_inputs(order)
             with self._members_lock:
@@ -223,7 +224,7 @@ class WorkerJob(CoordinatedJob):
         return replace(
             order,
             compression=self._compression,
-            memory_limit=self._memory_limit(stage),
+            memory_limit=self._memory_limit(order),
             store_memory=self._job.settings.integer("store_memory_bytes"),
             first=self._delivery.first(order.key.task) if resumes else 0,
             reader=self._functions.readers.get(order.feed.feed) if order.feed is not None else None,
@@ -234,10 +235,10 @@ class WorkerJob(CoordinatedJob):
             extensions=self._extensions,
         )
 
-    def _memory_limit(self, stage: Stage) -> int:
-        """The memory limit of the stage's tasks; 0 leaves it to the worker's machine."""
+    def _memory_limit(self, order: TaskOrder) -> int:
+        """The memory limit of a task; 0 leaves it to the worker's machine."""
         chosen = has_memory_limit(self._job.settings, self._job.options)
-        return task_memory(self._job, alone=stage.whole) if chosen else 0
+        return task_memory(self._job, partitions=order.partitions) if chosen else 0
 
     def _check_inputs(self, order: TaskOrder) -> None:
         """Raise at once if frames are on a worker that is known to be lost."""

@@ -33,6 +33,7 @@ from sparkfusion.session.session_settings import SessionSettings
 from sparkfusion.session.session_tables import SessionTables
 from sparkfusion.session.single_node import SingleNodeJob, limit
 from sparkfusion.session.start import prepare_datafusion
+from sparkfusion.session.task_width import Machines
 from sparkfusion.session.upstream import GUARDED_DEFAULTS
 from sparkfusion.session.whole_job import WholeJob
 from sparkfusion.session.write import CopyTarget, RowCopier, WriteJob
@@ -41,7 +42,7 @@ from sparkfusion.worker.copy import CopyOrder
 from sparkfusion.worker.task_context import list_files_anew
 
 _DEFAULTS = {"datafusion.catalog.information_schema": "true", **GUARDED_DEFAULTS}
-_LACKED_MEMORY = "one task for the whole plan lacked memory, and tasks of one partition can spill"
+_LACKED_MEMORY = "wider tasks lacked memory, and cannot spill"
 _log = logging.getLogger("sparkfusion")
 
 
@@ -69,7 +70,7 @@ class Engine:
             runner.close()
             raise
         see_files = partial(runner.shares_files, self.settings.ours)
-        self._planner = Planner(self.settings, self.tables, see_files, lambda: runner.machines)
+        self._planner = Planner(self.settings, self.tables, see_files, lambda: Machines.of(runner, self.settings.ours))
         self._closed = False
 
     def _configure(self, settings: Mapping[str, object]) -> None:
@@ -118,18 +119,18 @@ class Engine:
             graph = planned.distribution.graph if writes is None else with_head_as_stage(planned.distribution.graph)
             self._emit(QueryPlanned(id, len(graph.stages), graph.task_count, None, planned.seconds))
             job, head = self._runner.start(self._job(id, graph, planned, writes)), graph.head
-            if graph.whole:
+            if graph.wide:
                 job = WholeJob(job, partial(self._start_split, id, query))
         return RunningQuery(id, query.schema, job, head, self._emit)
 
     def _start_split(self, id: QueryId, query: LazyQuery, error: ResourceError) -> tuple[RunningJob, Head]:
-        """Run a query again for which one task lacked memory, in tasks that can spill."""
+        """Run a query again for which a wide task lacked memory, in tasks that can spill."""
         planned = self.plan(query, split=True)
         if planned.distribution.graph is None:
             error.hint = f"the query cannot be split, so that it could spill to disk: {planned.distribution.reason}"
             raise error
-        graph = replace(planned.distribution.graph, notes=(f"split: {_LACKED_MEMORY}",))
-        _log.warning("query %s runs again, split: %s (%s)", id, _LACKED_MEMORY, error.message)
+        graph = replace(planned.distribution.graph, notes=(f"tasks of one partition: {_LACKED_MEMORY}",))
+        _log.warning("query %s runs again in tasks of one partition: %s (%s)", id, _LACKED_MEMORY, error.message)
         self._emit(QueryRestarted(id, len(graph.stages), graph.task_count, _LACKED_MEMORY, planned.seconds))
         return self._runner.start(self._job(id, graph, planned)), graph.head
 

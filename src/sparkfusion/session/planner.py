@@ -28,6 +28,7 @@ from sparkfusion.plan.sizing import choose_partitions, in_memory_weight, scan_by
 from sparkfusion.plan.stage import Distribution, StageGraph, Why
 from sparkfusion.plan.table_reads import tables_read
 from sparkfusion.plan.whole import keep_whole
+from sparkfusion.plan.wide import widen
 from sparkfusion.plan.wire import PlanNode, decode, kind, walk
 from sparkfusion.plan.wire.build import union
 from sparkfusion.plan.wire.depth import check_depth, too_deep
@@ -40,7 +41,7 @@ from sparkfusion.session.reasons import TARGET, single_node_plans, too_small, wh
 from sparkfusion.session.session_settings import SessionSettings
 from sparkfusion.session.session_tables import SessionTables
 from sparkfusion.session.spool import TableSpool
-from sparkfusion.session.task_width import TaskWidth, choose_width
+from sparkfusion.session.task_width import Machines, TaskWidth, choose_width, most_partitions
 from sparkfusion.session.vanished_files import TABLE_SCAN
 from sparkfusion.worker.task_context import SPARK_FUNCTIONS, session_config
 
@@ -84,9 +85,9 @@ class Planner:
         settings: SessionSettings,
         tables: SessionTables,
         tasks_see_files: Callable[[], bool] = lambda: True,
-        machines: Callable[[], int] = lambda: 1,
+        machines: Callable[[], Machines] = Machines,
     ) -> None:
-        """`machines`: on how many machines tasks run."""
+        """`machines`: where tasks run."""
         check_not_forked()
         self._settings = settings
         self._tables = tables
@@ -160,8 +161,8 @@ class Planner:
         if computes_long_chain(text):  # planning it takes seconds, for a plan that would be refused
             raise too_deep()
         upper = int(attempt.options[TARGET]) or config.available_cores()
-        if (most := settings.integer("tasks")) > 1:
-            upper = min(upper, most)
+        attempt.machines = self._machines()
+        upper = most_partitions(settings, attempt.machines, upper)
         attempt.slots = max(2, upper)
         try:
             root = self._choose(dataframe, attempt, upper)
@@ -178,11 +179,12 @@ class Planner:
         broadcast = settings.integer("broadcast_bytes")
         small = self._tables.feeds.small(attempt.feeds, broadcast, broadcast // _BYTES_PER_ROW)
         key_sets = _key_set_policy(attempt)
-        if attempt.width.partitions is not None:
-            graph = keep_whole(root, attempt.planned.schema().names, attempt.width.partitions, probe, key_sets)
+        if attempt.width.whole is not None:
+            graph = keep_whole(root, attempt.planned.schema().names, attempt.width.whole, probe, key_sets)
         else:
             graph = distribute(root, probe, small, self._tables.of_spark.small(broadcast), key_sets)
-        notes = (f"split: {attempt.width.why_split}",) if attempt.width.why_split is not None else ()
+            graph = widen(graph, attempt.width.tasks, attempt.width.per_task)
+        notes = (f"tasks of one partition: {attempt.width.why}",) if attempt.width.why is not None else ()
         graph = replace(graph, spark_functions=functions, notes=notes)
         if attempt.feeds:
             attempt.declared = self._tables.feeds.declare(attempt.feeds, attempt.planned.optimized_logical_plan())
@@ -218,10 +220,8 @@ class Planner:
             worth_two = choose_partitions(scanned, attempt.settings.integer("bytes_per_partition"), 2) == 2
             raise NotDistributableError(too_small(scanned, upper), Why.SWITCHED_OFF if worth_two else Why.SMALL)
         if not (attempt.split or attempt.feeds or attempt.reads_adopted_tables):
-            attempt.width = choose_width(
-                attempt.settings, attempt.base_options, machines=self._machines(), upper=upper, scanned=scanned
-            )
-            wanted = attempt.width.partitions or wanted
+            attempt.width = choose_width(attempt.settings, attempt.base_options, attempt.machines, upper, scanned)
+            wanted = attempt.width.whole or wanted
         if held and referred and not attempt.with_rows and self._tasks_see_files():
             return self._encode_by_reference(logical, attempt, wanted, referred)
         if wanted != upper:
@@ -341,7 +341,8 @@ class _Attempt:
         self.settings = settings
         self.with_rows = with_rows
         self.split = False
-        self.width = TaskWidth(None)
+        self.width = TaskWidth()
+        self.machines = Machines()
         self.base_options = options
         self.options = options
         self.encoded: bytes | None = None

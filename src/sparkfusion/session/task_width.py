@@ -1,4 +1,4 @@
-"""How wide tasks are: whether one task runs a whole plan, on how many cores, or every task one partition."""
+"""How wide tasks are: whether one task runs a whole plan, and how many partitions a task runs at once."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sparkfusion.config import Settings
+from sparkfusion.runner.base import Runner
 from sparkfusion.worker.memory_limits import has_memory_limit, memory_share
 
 MEMORY_FACTOR = 4
-"""A query that scans files of more than so many times the memory of a task is split from the start.
+"""A query that scans files of more than so many times the memory of its machines has tasks of one partition.
 
 Of the 22 queries of TPC-H at scale factor 1, one task on two cores had enough memory for all with as many bytes as the
 query scans, for 20 with half of that, and for 17 with a quarter.
@@ -17,35 +18,68 @@ query scans, for 20 with half of that, and for 17 with a quarter.
 
 
 @dataclass(frozen=True)
-class TaskWidth:
-    """How a plan runs. `partitions`: so many in one task for the whole plan; None if it is split. `why_split`: the
-    reason, where users might expect one task."""
+class Machines:
+    """Where tasks run: on how many machines, and whether they may run several partitions of a stage there."""
 
-    partitions: int | None
-    why_split: str | None = None
+    count: int = 1
+    take_wide_tasks: bool = True
+
+    @classmethod
+    def of(cls, runner: Runner, settings: Settings) -> Machines:
+        return cls(runner.machines, runner.takes_wide_tasks(settings))
+
+
+@dataclass(frozen=True)
+class TaskWidth:
+    """How a plan runs.
+
+    Attributes:
+        whole: one task runs the whole plan, so many partitions of it at once; None if it is split.
+        tasks: how many tasks run at once, if it is split and they are wide.
+        per_task: how many partitions of its stage a task runs at most, if it is split.
+        why: the reason for tasks of one partition, where users might expect wide ones.
+    """
+
+    whole: int | None = None
+    tasks: int = 1
+    per_task: int = 1
+    why: str | None = None
+
+
+def most_partitions(settings: Settings, machines: Machines, target: int) -> int:
+    """How many partitions a plan has at most: the target, or what the user's choice of tasks and cores makes."""
+    tasks, cores = settings.integer("tasks"), settings.integer("task_cores")
+    if tasks == 1 or (tasks == 0 and (machines.count == 1 or cores <= 1)):
+        return target
+    if cores > 1:
+        return (tasks or machines.count) * cores
+    return min(target, tasks * (1 if cores == 1 else max(1, target // tasks)))
 
 
 def choose_width(
-    settings: Settings, options: Mapping[str, str], *, machines: int, upper: int, scanned: int
+    settings: Settings, options: Mapping[str, str], machines: Machines, upper: int, scanned: int
 ) -> TaskWidth:
-    """The width of the tasks of a query that could run in one task.
+    """The width of the tasks of a query that may have wide ones.
 
-    A task for a whole plan cannot spill: if several partitions exchange rows in one process and memory is short,
-    DataFusion 55 may hang (docs/upstream-defects.md). So a query is split under a memory limit of the user's, and if it
+    A wide task cannot spill: if several partitions exchange rows in one process and memory is short, DataFusion 55 may
+    hang (docs/upstream-defects.md). So tasks have one partition under a memory limit of the user's, and if the query
     reads far more than fits into memory. What the user chose counts more than that estimate.
 
     Args:
-        machines: on how many machines tasks run.
-        upper: the most partitions on all of them.
+        upper: the most partitions on all machines.
         scanned: bytes of the files that the query reads.
     """
     tasks, cores = settings.integer("tasks"), settings.integer("task_cores")
-    if tasks > 1 or (tasks == 0 and (cores == 1 or machines > 1)):
-        return TaskWidth(None)
+    whole = tasks == 1 or (tasks == 0 and machines.count == 1 and cores != 1)
+    on_one = max(1, upper // (tasks or machines.count)) if not whole else -(-upper // machines.count)
+    partitions = cores or min(on_one, settings.integer("slots") or on_one)
+    if partitions == 1 and not whole:
+        return TaskWidth()
     if has_memory_limit(settings, options):
-        return TaskWidth(None, "a memory limit is set, and one task for the whole plan could not spill")
+        return TaskWidth(why="a memory limit is set, and a task of several partitions could not spill")
     memory = memory_share(settings, options, alone=True)
-    if tasks == 0 and scanned > MEMORY_FACTOR * memory:
-        return TaskWidth(None, f"it reads {scanned:,} bytes, too much for one task with {memory:,} bytes of memory")
-    on_one = -(-upper // machines)
-    return TaskWidth(cores or min(on_one, settings.integer("slots") or on_one))
+    if not (tasks and cores) and tasks != 1 and scanned > MEMORY_FACTOR * memory * machines.count:
+        return TaskWidth(why=f"it reads {scanned:,} bytes, and a task of several partitions could not spill")
+    if not whole and not machines.take_wide_tasks:
+        return TaskWidth(why="Spark's own shuffle (sparkfusion.store) takes tasks of one partition")
+    return TaskWidth(whole=partitions) if whole else TaskWidth(tasks=tasks or machines.count, per_task=partitions)

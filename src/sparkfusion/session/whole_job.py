@@ -14,7 +14,7 @@ from sparkfusion.runner.base import RunningJob
 from sparkfusion.session.row_window import RowWindow
 from sparkfusion.worker.task import TaskReport
 
-SPLIT_HINT = "SET sparkfusion.task_cores = 1: then the query is split into tasks that spill to disk"
+SPLIT_HINT = "SET sparkfusion.task_cores = 1: then every task has one partition, and spills to disk"
 
 StartSplit = Callable[[ResourceError], tuple[RunningJob, Head]]
 """Plans and starts the same query, split. Raises the error that it is given if that is not possible."""

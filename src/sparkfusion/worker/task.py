@@ -17,7 +17,7 @@ Destination = Literal["store", "consumer"]
 
 @dataclass(frozen=True)
 class TaskInput:
-    """One group of an exchange that a task reads: a shuffle's partition, otherwise a producer task's output."""
+    """One group of an exchange that a task reads: a shuffle's partition, otherwise one output of a producer task."""
 
     exchange: ExchangeId
     group: int
@@ -32,14 +32,14 @@ class TaskOrder:
         plan: the isolated plan, encoded by DataFusion, with placeholders for its inputs.
         inputs: what the placeholders stand for. On workers their paths are `<address>/<name>`, with names from the
             reports of those workers.
-        outputs: how many partitions the plan's root has: a shuffle's partitions, else 1.
+        outputs: how many partitions the plan's root has: a shuffle's partitions, else those that are kept apart.
         options: every `datafusion.*` option of the session that planned it.
         destination: where rows go: to the store of the process that runs the task, or straight to the consumer.
         writes: the task's rows are written to files of the user's instead.
         compression: of frames in the store.
         memory_limit: bytes before DataFusion spills; 0 leaves it to the machine that runs the task.
-        spills: false for a task that runs several partitions: it fails beyond its memory, where it could hang if it
-            spilled (docs/upstream-defects.md). It has the memory of all slots.
+        partitions: how many partitions the plan runs at once. A task with several has the memory of as many slots.
+            Beyond it, it fails: it could hang if it spilled (docs/upstream-defects.md).
         store_memory: bytes of that machine's memory for frames of the query; -1 leaves it to the machine.
         feed: the feed whose units the task reads, if it does.
         first: the offset in its feed's ledger that the task begins at.
@@ -60,7 +60,7 @@ class TaskOrder:
     writes: CopyOrder | None = None
     compression: str = "none"
     memory_limit: int = 0
-    spills: bool = True
+    partitions: int = 1
     store_memory: int = -1
     feed: FeedInput | None = None
     first: int = 0
@@ -70,6 +70,11 @@ class TaskOrder:
     shared: tuple[ExchangeId, ...] = ()
     patience: float = 10.0
     extensions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def spills(self) -> bool:
+        """Whether the task spills beyond its memory."""
+        return self.partitions == 1
 
 
 @dataclass(frozen=True)

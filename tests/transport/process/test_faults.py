@@ -35,10 +35,11 @@ from sparkfusion.worker.server.guard import Guard
 from sparkfusion.worker.server.worker_options import WorkerOptions
 from tests.behaviour.probes import Counter, Gate, until
 from tests.leaks import TASK_PROCESS
+from tests.runners import SPLIT
 from tests.transport.conftest import StartWorker
 from tests.worker_processes import IDLE, WorkerProcess, url_of
 
-MANY_TASKS = {"sparkfusion.bytes_per_partition": 1, "datafusion.execution.target_partitions": 4}
+MANY_TASKS = {**SPLIT, "sparkfusion.bytes_per_partition": 1, "datafusion.execution.target_partitions": 4}
 PAGE = pa.schema([("v", pa.int64())])
 ONE_SLOT = ("--slots", "1", "--trust-python")
 SUMMED = "select k, sum(odd(v)) as s from t group by k order by k"

@@ -1,42 +1,59 @@
-"""Who gets one task for a whole plan, and how many partitions it runs."""
+"""Who gets one task for a whole plan, and how many partitions a task runs."""
 
 from __future__ import annotations
 
 import pytest
 
 from sparkfusion.config import Settings
-from sparkfusion.session.task_width import TaskWidth, choose_width
+from sparkfusion.session.task_width import Machines, TaskWidth, choose_width, most_partitions
 
 GIB = 1 << 30
+SLOTS = 8
 
 
-def width(machines: int = 1, upper: int = 8, scanned: int = GIB, **ours: object) -> TaskWidth:
+def width(machines: Machines | int = 1, scanned: int = GIB, **ours: object) -> tuple[int, TaskWidth]:
+    """The most partitions, and the width of tasks."""
     settings = Settings({f"sparkfusion.{name}": value for name, value in ours.items()})
-    return choose_width(settings, {}, machines=machines, upper=upper, scanned=scanned)
+    there = Machines(machines) if isinstance(machines, int) else machines
+    upper = most_partitions(settings, there, SLOTS)
+    return upper, choose_width(settings, {}, there, upper, scanned)
 
 
 @pytest.mark.parametrize(
-    ("machines", "tasks", "cores", "partitions"),
+    ("machines", "tasks", "cores", "partitions", "expected"),
     [
-        pytest.param(1, 0, 0, 8, id="one machine"),
-        pytest.param(2, 0, 0, None, id="two machines"),
-        pytest.param(2, 1, 0, 4, id="one of two machines"),
-        pytest.param(1, 2, 0, None, id="two tasks on one machine"),
-        pytest.param(1, 0, 1, None, id="one partition a task"),
-        pytest.param(1, 1, 1, 1, id="one task of one partition"),
-        pytest.param(1, 0, 3, 3, id="some of the cores"),
-        pytest.param(3, 1, 3, 3, id="as many cores as the user says"),
+        pytest.param(1, 0, 0, 8, TaskWidth(whole=8), id="one machine"),
+        pytest.param(1, 0, 1, 8, TaskWidth(), id="one machine, one partition a task"),
+        pytest.param(1, 0, 3, 8, TaskWidth(whole=3), id="one machine, some of its cores"),
+        pytest.param(1, 1, 1, 8, TaskWidth(whole=1), id="one task of one partition"),
+        pytest.param(1, 2, 0, 8, TaskWidth(tasks=2, per_task=4), id="two tasks on one machine"),
+        pytest.param(1, 3, 0, 6, TaskWidth(tasks=3, per_task=2), id="three tasks on one machine"),
+        pytest.param(1, 2, 1, 2, TaskWidth(), id="two tasks of one partition"),
+        pytest.param(1, 2, 2, 4, TaskWidth(tasks=2, per_task=2), id="two tasks of two partitions"),
+        pytest.param(2, 0, 0, 8, TaskWidth(tasks=2, per_task=4), id="two machines"),
+        pytest.param(8, 0, 0, 8, TaskWidth(), id="machines of one slot"),
+        pytest.param(2, 0, 1, 8, TaskWidth(), id="two machines, one partition a task"),
+        pytest.param(2, 0, 3, 6, TaskWidth(tasks=2, per_task=3), id="two machines, some of their cores"),
+        pytest.param(2, 1, 0, 8, TaskWidth(whole=4), id="one of two machines"),
     ],
 )
-def test_tasks_and_cores(machines: int, tasks: int, cores: int, partitions: int | None) -> None:
-    assert width(machines, tasks=tasks, task_cores=cores) == TaskWidth(partitions)
+def test_tasks_and_cores(machines: int, tasks: int, cores: int, partitions: int, expected: TaskWidth) -> None:
+    assert width(machines, tasks=tasks, task_cores=cores) == (partitions, expected)
 
 
 def test_no_more_partitions_than_slots() -> None:
-    assert width(slots=3).partitions == 3
+    assert width(slots=3)[1] == TaskWidth(whole=3)
 
 
-def test_memory_decides_where_users_did_not() -> None:
-    assert width(task_memory_bytes="1GiB").partitions is None
-    assert width(scanned=1 << 60).partitions is None
-    assert width(scanned=1 << 60, tasks=1).partitions == 8
+@pytest.mark.parametrize("machines", [1, 2])
+def test_memory_decides_where_users_did_not(machines: int) -> None:
+    assert "memory limit" in (width(machines, task_memory_bytes="1GiB")[1].why or "")
+    too_much = width(machines, 1 << 60)[1]
+    assert (too_much.whole, too_much.per_task) == (None, 1)
+    assert width(machines, 1 << 60, tasks=1)[1].whole == 8 // machines
+    assert width(machines, 1 << 60, tasks=2, task_cores=2)[1].per_task == 2
+
+
+def test_a_store_that_takes_tasks_of_one_partition() -> None:
+    assert width(Machines(2, take_wide_tasks=False))[1].per_task == 1
+    assert width(Machines(1, take_wide_tasks=False))[1].whole == 8

@@ -74,14 +74,14 @@ def test_users_choose_the_cores_of_the_task(session: Session) -> None:
 def test_under_a_memory_limit_the_plan_is_split(session: Session, limit: str) -> None:
     session.config[limit] = "100M"
     assert not is_whole(session, COUNT)
-    assert "split: a memory limit is set" in session.sql(COUNT).explain_text()
+    assert "tasks of one partition: a memory limit is set" in session.sql(COUNT).explain_text()
 
 
 def test_a_query_that_reads_far_more_than_fits_is_split(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     read = graph_of(session, COUNT).stages[0].scan_bytes
     monkeypatch.setattr(config, "fair_share", lambda slots: read // MEMORY_FACTOR // slots - 1)
     assert not is_whole(session, COUNT)
-    assert f"split: it reads {read:,} bytes, too much for one task" in session.sql(COUNT).explain_text()
+    assert f"tasks of one partition: it reads {read:,} bytes" in session.sql(COUNT).explain_text()
     session.config["sparkfusion.tasks"] = 1  # the user's choice counts more than an estimate
     assert is_whole(session, COUNT)
 

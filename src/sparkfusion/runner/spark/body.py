@@ -101,7 +101,8 @@ class _SparkAttempt:
             plan = self._received.tables.bind(self._order.plan, wiring.tables)
             here = bring_inputs(self._order.inputs, self._stage.frames_url, self._inputs)
             order = replace(self._order, plan=plan, inputs=(*here, *taken.inputs))
-            share = fair_share(available_cores() if order.spills else 1)
+            cores = available_cores()
+            share = fair_share(cores) * min(order.partitions, cores)
             around = Surroundings(order.memory_limit or share, self._spills)
             with self._open_feed(order) as (order, ends):
                 report = carry_out(order, around, TaskStores(self._store, self._store), ends, CancelToken())

@@ -49,8 +49,15 @@ class SparkRunner:
 
     @property
     def machines(self) -> int:
-        """A Spark cluster counts as several machines: its executors come and go."""
-        return 1 if is_local(self._context) else 2
+        """On a Spark cluster, as many as tasks run at once: Spark gives each of them `spark.task.cpus` cores. A cluster
+        counts as several machines, because executors come and go."""
+        if is_local(self._context):
+            return 1
+        return max(2, self.slots // int(self._context.getConf().get("spark.task.cpus") or 1))
+
+    def takes_wide_tasks(self, settings: Settings) -> bool:
+        """Frames in Spark's own shuffle are told apart by their task alone."""
+        return choose_store(settings, self._context).kind != "spark"
 
     def start(self, job: QueryJob) -> RunningJob:
         resident = self._resident.start(job)

@@ -227,7 +227,7 @@ class SparkJob(CoordinatedJob):
     def _memory_limit(self, order: TaskOrder) -> int:
         """The memory limit of a task. On other machines, the user's; 0 leaves it to the executor's machine."""
         if is_local(self._spark):
-            return task_memory(self._job, alone=not order.spills)
+            return task_memory(self._job, partitions=order.partitions)
         return self._job.settings.integer("task_memory_bytes")
 
     def _memory_left(self) -> int:

@@ -205,7 +205,7 @@ class WorkerService:
                 self._under_way -= 1
 
     def _memory_of(self, order: TaskOrder) -> int:
-        return self._memory_share if order.spills else self._memory_share * self._options.slots
+        return self._memory_share * min(order.partitions, self._options.slots)
 
     def _bring(
         self, order: TaskOrder, held: HeldQuery, stores: QueryStores, cancel: CancelToken

@@ -65,6 +65,7 @@ def check_rows(root: PlanNode) -> None:
 
 def _numbers(order: TaskOrder) -> Iterator[tuple[str, int, int, int]]:
     yield "memory limit", order.memory_limit, 0, _MOST
+    yield "number of partitions", order.partitions, 1, _MOST_ID
     yield "memory for frames", order.store_memory, -1, _MOST
     yield "place in its feed", order.first, 0, _MOST
     for each in order.inputs:
