@@ -51,7 +51,8 @@ def serve_resident(order: ResidentOrder, numbers: Iterable[int]) -> Iterator[int
     """Serve task orders of the session's driver until it ends the worker. Raises if the driver is gone, so that Spark
     starts the task again where the loss was only a broken connection."""
     (number,) = numbers
-    with _ended_by_signals() as (ended, signalled):
+    ended = threading.Event()
+    with _die_on_signals():
         worker = _start_worker(order)
         try:
             call = RegisterCall(order.register, worker.address, local_directories(), order.launch, number, ended)
@@ -62,8 +63,6 @@ def serve_resident(order: ResidentOrder, numbers: Iterable[int]) -> Iterator[int
             try:
                 while call.answer != LEAVE and not ended.wait(_LOOK_SECONDS):
                     pass
-                if signalled:
-                    _die()
             finally:
                 worker.close()
         if call.answer != LEAVE and not call.told:
@@ -90,19 +89,12 @@ def _start_worker(order: ResidentOrder) -> RunningWorker:
 
 
 @contextmanager
-def _ended_by_signals() -> Iterator[tuple[threading.Event, list[int]]]:
-    """An event that is set when Spark's daemon ends its workers, as it does when the executor is gone; and the signals
-    that came."""
-    ended = threading.Event()
-    signalled: list[int] = []
-
-    def note(number: int, _: object) -> None:
-        signalled.append(number)
-        ended.set()
-
-    before = {number: signal.signal(number, note) for number in _SIGNALS}
+def _die_on_signals() -> Iterator[None]:
+    """Spark's daemon signals its workers when the executor is gone. The handler takes no lock: the thread that it
+    interrupts may hold it."""
+    before = {number: signal.signal(number, lambda *_: _die()) for number in _SIGNALS}
     try:
-        yield ended, signalled
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
