@@ -43,11 +43,7 @@ RUNNERS: Mapping[str, Mapping[str, object]] = {
     "spark-local": {"sparkfusion.store": "local", **SPLIT, **ALL_ON_SPARK},
     "spark-shared": {"sparkfusion.store": "shared", **SPLIT, **ALL_ON_SPARK},  # and a directory of the run
     "spark-spark": {"sparkfusion.store": "spark", **SPLIT, **ALL_ON_SPARK},
-    RESIDENT: {
-        "sparkfusion.spark_mode": "resident",
-        **SPLIT,
-        **ALL_ON_SPARK,
-    },  # one worker; others run as jobs
+    RESIDENT: {"sparkfusion.spark_mode": "resident", **SPLIT, **ALL_ON_SPARK},  # one worker; others run as jobs
 }
 """Each runner's name and the settings that make it."""
 
@@ -78,6 +74,20 @@ _SPLIT_LIKE = {
 }
 """The runner whose name a mark uses for these."""
 BEHAVIOUR = Path(__file__).parent / "behaviour"
+_ON_RESIDENT_WORKERS = frozenset(
+    {
+        "test_files.py",
+        "test_functions.py",
+        "test_join_decisions.py",
+        "test_key_sets.py",
+        "test_leftovers.py",
+        "test_memory.py",
+        "test_queries.py",
+        "test_replay.py",
+        "test_stopping.py",
+    }
+)
+"""Behaviour tests that run on resident workers too. These are the workers of `flight`, so a sample is enough."""
 MARKERS = (
     'runners(*names, reason="..."): the runners that the test is about, and why not all; marks add up',
     "sample(*names): `make test` runs the test on these runners, instead of in process and on two workers",
@@ -106,6 +116,7 @@ def chosen_for(test: pytest.Function) -> list[str]:
         name
         for name in (*NAMES, *wide)
         if (name != FLIGHT_3 or BEHAVIOUR in test.path.parents)
+        and (name != RESIDENT or (BEHAVIOUR in test.path.parents and test.path.name in _ON_RESIDENT_WORKERS))
         and all(_SPLIT_LIKE.get(name, name) in _named_by(mark, test) for mark in marks)
     ]
 
