@@ -26,8 +26,8 @@ from sparkfusion.plan.wire import wire_pb2 as pb
 
 SchemaOf = Callable[[PlanNode], pa.Schema]
 
-_MOVES_ROWS = frozenset({"repartition", "sort", "sort_preserving_merge"})
-_SAME_COLUMNS = _MOVES_ROWS | {"coalesce_batches", "cooperative", "coalesce_partitions", "buffer"}
+_SORTS = frozenset({"sort", "sort_preserving_merge"})
+_SAME_COLUMNS = _SORTS | {"repartition", "coalesce_batches", "cooperative", "coalesce_partitions", "buffer"}
 _BOTH = frozenset({pb.INNER, pb.LEFT, pb.RIGHT, pb.FULL})
 _LEFT_ONLY = frozenset({pb.LEFT_SEMI, pb.LEFT_ANTI, pb.LEFT_MARK})
 _MARKS = frozenset({pb.LEFT_MARK, pb.RIGHT_MARK})
@@ -72,7 +72,7 @@ class Transfer:
     """The target needs only rows whose key is among those of the source.
 
     `saves`: rows that are left out are not shuffled, sorted, aggregated or joined in vain. It is false if the join of
-    the two is the first operator above the target: it drops these rows itself.
+    the two is the first such operator above the target: it drops these rows itself.
     """
 
     source: RelationColumn
@@ -102,9 +102,13 @@ _NOTHING_KNOWN = _Lineage()
 _Lineages = list[_Lineage]
 
 
-def find_transfers(root: PlanNode, schema_of: SchemaOf) -> list[Transfer]:
-    """Every transfer of keys that leaves the answer as it is, each once."""
-    finder = _Finder(schema_of)
+def find_transfers(root: PlanNode, schema_of: SchemaOf, *, shuffles: bool = True) -> list[Transfer]:
+    """Every transfer of keys that leaves the answer as it is, each once.
+
+    Args:
+        shuffles: repartitioned rows are shuffled between tasks; otherwise one task keeps them in memory.
+    """
+    finder = _Finder(schema_of, shuffles)
     finder.visit(root)
     return finder.found()
 
@@ -112,8 +116,9 @@ def find_transfers(root: PlanNode, schema_of: SchemaOf) -> list[Transfer]:
 class _Finder:
     """Walks a plan once, children first; lives for one call of `find_transfers`."""
 
-    def __init__(self, schema_of: SchemaOf) -> None:
+    def __init__(self, schema_of: SchemaOf, shuffles: bool) -> None:
         self._schema_of = schema_of
+        self._shuffles = shuffles
         self._saves: dict[tuple[RelationColumn, RelationColumn], bool] = {}
         self._inside: Relation | None = None
 
@@ -130,7 +135,8 @@ class _Finder:
         if not has_fetch(node):
             if name in _SAME_COLUMNS:
                 (below,) = map(self.visit, children(node))
-                return [column.as_moved() for column in below] if name in _MOVES_ROWS else below
+                costs = name in _SORTS or (name == "repartition" and self._shuffles)
+                return [column.as_moved() for column in below] if costs else below
             if name == "filter":
                 return _project(self.visit(node.filter.input), node.filter.projection)
             if name == "projection":
@@ -173,7 +179,7 @@ class _Finder:
         pairs = _key_pairs(join)
         for in_left, in_right in pairs:
             if join.join_type in _RIGHT_REDUCIBLE:
-                self._add(left[in_left], right[in_right], at_once=collects_left(node))
+                self._add(left[in_left], right[in_right], at_once=collects_left(node) or not self._shuffles)
             if join.join_type in _LEFT_REDUCIBLE:
                 self._add(right[in_right], left[in_left], at_once=False)
         return _project(_joined(join.join_type, left, right, pairs), join.projection)

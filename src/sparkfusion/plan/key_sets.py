@@ -60,17 +60,19 @@ class KeySetPolicy:
     Attributes:
         least_bytes: scans that read less are not reduced, and scans that read little more only by groups.
         forced: key sets are used wherever that is right, whatever it costs. For tests.
+        shuffles: repartitioned rows are shuffled between tasks; otherwise one task keeps them in memory.
     """
 
     least_bytes: int
     forced: bool = False
+    shuffles: bool = True
 
 
 def insert_key_sets(root: PlanNode, schema_of: SchemaOf, materialize: Materialize, policy: KeySetPolicy) -> None:
     """Reduce the scans of a plan by key sets where that probably pays, in place. Called before the plan is cut."""
     if is_volatile(root):  # a source that is read twice would give other rows
         return
-    transfers = find_transfers(root, schema_of)
+    transfers = find_transfers(root, schema_of, shuffles=policy.shuffles)
     if transfers:
         _Insertion(_Choice(transfers, policy), materialize).run()
 
@@ -84,6 +86,7 @@ class _Choice:
         self._bytes = {each: _bytes_read(each) for each in relations}
         self._ranks = {each: rank for rank, each in enumerate(sorted(relations, key=self._order))}
         self._selective = {each: policy.forced or has_filter(each) for each in relations}
+        self._at_once = [t for t in transfers if not t.saves and self._is_large(t.target.relation)]
         self._usable = [t for t in transfers if self._may_use(t)]
         self._incoming = {each: self._reductions_of(each) for each in sorted(relations, key=self._ranks.__getitem__)}
         found = [t for t in self._usable if self._pays(t)]
@@ -119,16 +122,33 @@ class _Choice:
         self._selective[relation] = self._selective[relation] or bool(found)
         return found
 
+    def _is_large(self, relation: Relation) -> bool:
+        return self._bytes[relation] >= self._policy.least_bytes * _WORTH_A_STAGE
+
     def _pays(self, transfer: Transfer) -> bool:
         source, target = transfer.source.relation, transfer.target.relation
         if self._policy.forced:
             return self._ranks[source] < self._ranks[target] or source.aggregate
-        least = self._policy.least_bytes * (1 if source.aggregate else _WORTH_A_STAGE)
-        if not (self._selective[source] and transfer.saves) or self._bytes[target] < least:
+        if not self._selective[source]:
             return False
-        return source.aggregate or (
-            _is_larger(self._bytes[target], self._bytes[source]) and _has_more_rows(target, source)
-        )
+        if source.aggregate:
+            return transfer.saves and self._bytes[target] >= self._policy.least_bytes
+        if self._reduces_at_once(target):
+            return self._ranks[source] < self._ranks[target]
+        if not (transfer.saves and self._is_large(target)) or self._is_reduced_at_once(target, source):
+            return False
+        return _is_larger(self._bytes[target], self._bytes[source]) and _has_more_rows(target, source)
+
+    def _reduces_at_once(self, relation: Relation) -> bool:
+        """Whether a large scan is joined with this small relation first of all. The fewer rows it has, the fewer rows
+        of the scan go on, and to reduce it costs little."""
+        return not self._is_large(relation) and any(t.source.relation is relation for t in self._at_once)
+
+    def _is_reduced_at_once(self, target: Relation, source: Relation) -> bool:
+        """Whether the first join of a scan leaves few of its rows, so that looking for the keys of each row of the scan
+        costs more than it saves: it is a join with a smaller selective relation."""
+        first = [t.source.relation for t in self._at_once if t.target.relation is target]
+        return any(self._selective[each] and self._bytes[each] <= self._bytes[source] for each in first)
 
     def _sources_for(self, found: list[Transfer]) -> list[Relation]:
         """The sources of these reductions, and the sources that reduce those, in the order in which they run."""

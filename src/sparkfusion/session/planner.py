@@ -361,7 +361,8 @@ def _key_set_policy(attempt: _Attempt) -> KeySetPolicy | None:
     most = attempt.settings.integer("key_set_bytes")
     if not most or attempt.with_rows:
         return None
-    return KeySetPolicy(attempt.settings.integer("bytes_per_partition"), forced=most == ALWAYS)
+    least = attempt.settings.integer("bytes_per_partition")
+    return KeySetPolicy(least, forced=most == ALWAYS, shuffles=attempt.width.whole is None)
 
 
 def _leaves(logical: datafusion.LogicalPlan) -> list[datafusion.LogicalPlan]:

@@ -10,7 +10,7 @@ import pytest
 from datafusion import SessionContext
 
 from sparkfusion.plan.distribute import distribute
-from sparkfusion.plan.key_sets import KeySetPolicy, drop_key_set
+from sparkfusion.plan.key_sets import KeySetPolicy, drop_key_set, reduction_of
 from sparkfusion.plan.scan_statistics import most_values, projected_bytes, row_count, scanned_column
 from sparkfusion.plan.schema import SchemaProbe
 from sparkfusion.plan.stage import ExchangeKind, StageGraph
@@ -92,6 +92,27 @@ def test_a_key_set_that_would_not_pay_is_not_planned(
 def test_a_reduced_table_reduces_the_next_one(tables: SessionContext) -> None:
     sql = "select name, v from colors join parts on c = color join sales on p = s where shade = 'red'"
     assert key_sets(graph_of(tables, sql)) == [("c",), ("p",)]
+
+
+def test_the_small_side_of_the_first_join_of_a_large_scan_is_reduced(tables: SessionContext) -> None:
+    """The join then leaves fewer rows of the scan, which need no key set of their own."""
+    sql = "select name, v from colors join parts on c = color join sales on p = s where shade = 'red'"
+    policy = KeySetPolicy(least_bytes=10_000, shuffles=False)
+    graph = keep_whole(plan_of(tables, sql), ["name", "v"], 3, SchemaProbe(context()), policy)
+    assert key_sets(graph) == [("c",)]
+    (reduction,) = [found for node in walk(decode(graph.stages[-1].plan)) if (found := reduction_of(node)) is not None]
+    assert "parts" in find(reduction.reduced, "parquet_scan").parquet_scan.base_conf.file_groups[0].files[0].path
+
+
+def test_a_scan_whose_first_join_leaves_few_rows_is_left_alone(tables: SessionContext) -> None:
+    sql = (
+        "select a.name, v from parts a join sales on a.p = s join (select s as t, sum(v) as u from sales group by s) g "
+        "on g.t = a.p where a.name = 'part 7'"
+    )
+    policy = KeySetPolicy(least_bytes=10_000, shuffles=False)
+    graph = keep_whole(plan_of(tables, sql), ["name", "v"], 3, SchemaProbe(context()), policy)
+    assert key_sets(graph) == [("p",)]
+    assert reductions(graph) == 1  # below the aggregate, and not above the other scan
 
 
 def test_groups_that_are_filtered_are_computed_once(tables: SessionContext) -> None:
