@@ -36,6 +36,7 @@ spark = start_local(master, {"spark.driver.extraJavaOptions": java, "spark.local
 config = {
     "sparkfusion.spark_mode": "resident",
     "sparkfusion.bytes_per_partition": 1,
+    "sparkfusion.task_cores": 1,
     "sparkfusion.small_stage_bytes": 0,
     "datafusion.execution.target_partitions": 2,
 }
