@@ -118,6 +118,11 @@ class Runner(Protocol):
         plan."""
         ...
 
+    @property
+    def cores_per_task(self) -> int | None:
+        """How many cores each task is given by whoever schedules them; None if tasks share those of their machine."""
+        ...
+
     def takes_wide_tasks(self, settings: Settings) -> bool:
         """Whether a task may run several partitions of a stage and give out each by itself."""
         ...

@@ -31,6 +31,7 @@ class ClusterRunner:
     """Runs queries on workers. The list of workers is asked for again for each query; connections are kept."""
 
     spark = None
+    cores_per_task = None
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

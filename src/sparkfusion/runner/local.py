@@ -32,6 +32,7 @@ class LocalRunner:
     spark = None
     slots = None
     machines = 1
+    cores_per_task = None
 
     def __init__(self) -> None:
         self._jobs: weakref.WeakSet[LocalJob] = weakref.WeakSet()

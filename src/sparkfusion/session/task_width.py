@@ -19,14 +19,18 @@ query scans, for 20 with half of that, and for 17 with a quarter.
 
 @dataclass(frozen=True)
 class Machines:
-    """Where tasks run: on how many machines, and whether they may run several partitions of a stage there."""
+    """Where tasks run: on how many machines, and whether they may run several partitions of a stage there.
+
+    `cores_per_task`: that a scheduler gives each of them; None if they share those of their machine.
+    """
 
     count: int = 1
     take_wide_tasks: bool = True
+    cores_per_task: int | None = None
 
     @classmethod
     def of(cls, runner: Runner, settings: Settings) -> Machines:
-        return cls(runner.machines, runner.takes_wide_tasks(settings))
+        return cls(runner.machines, runner.takes_wide_tasks(settings), runner.cores_per_task)
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,8 @@ def choose_width(
     tasks, cores = settings.integer("tasks"), settings.integer("task_cores")
     whole = tasks == 1 or (tasks == 0 and machines.count == 1 and cores != 1)
     on_one = max(1, upper // (tasks or machines.count)) if not whole else -(-upper // machines.count)
+    if machines.cores_per_task is not None and not whole:
+        on_one = min(on_one, machines.cores_per_task)
     partitions = cores or min(on_one, settings.integer("slots") or on_one)
     if partitions == 1 and not whole:
         return TaskWidth()

@@ -54,6 +54,14 @@ def test_memory_decides_where_users_did_not(machines: int) -> None:
     assert width(machines, 1 << 60, tasks=2, task_cores=2)[1].per_task == 2
 
 
+def test_a_task_has_no_more_cores_than_its_scheduler_gives_it() -> None:
+    """So that more partitions than slots of a Spark cluster run one after the other."""
+    assert width(Machines(2, cores_per_task=1))[1] == TaskWidth()
+    assert width(Machines(2, cores_per_task=2))[1] == TaskWidth(tasks=2, per_task=2)
+    assert width(Machines(2, cores_per_task=1), task_cores=3)[1].per_task == 3
+    assert width(Machines(2, cores_per_task=1), tasks=1)[1].whole == 4
+
+
 def test_a_store_that_takes_tasks_of_one_partition() -> None:
     assert width(Machines(2, take_wide_tasks=False))[1].per_task == 1
     assert width(Machines(1, take_wide_tasks=False))[1].whole == 8

@@ -51,9 +51,13 @@ class SparkRunner:
     def machines(self) -> int:
         """On a Spark cluster, as many as tasks run at once: Spark gives each of them `spark.task.cpus` cores. A cluster
         counts as several machines, because executors come and go."""
+        return max(2, self.slots // self.cores_per_task) if self.cores_per_task is not None else 1
+
+    @property
+    def cores_per_task(self) -> int | None:
         if is_local(self._context):
-            return 1
-        return max(2, self.slots // int(self._context.getConf().get("spark.task.cpus") or 1))
+            return None
+        return int(self._context.getConf().get("spark.task.cpus") or 1)
 
     def takes_wide_tasks(self, settings: Settings) -> bool:
         """Frames in Spark's own shuffle are told apart by their task alone."""
