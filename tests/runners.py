@@ -74,7 +74,7 @@ _SPLIT_LIKE = {
 }
 """The runner whose name a mark uses for these."""
 BEHAVIOUR = Path(__file__).parent / "behaviour"
-_ON_RESIDENT_WORKERS = frozenset(
+_ABOUT_TASKS = frozenset(
     {
         "test_files.py",
         "test_functions.py",
@@ -87,7 +87,23 @@ _ON_RESIDENT_WORKERS = frozenset(
         "test_stopping.py",
     }
 )
-"""Behaviour tests that run on resident workers too. These are the workers of `flight`, so a sample is enough."""
+_ABOUT_EXCHANGES = _ABOUT_TASKS | {
+    "test_cancel.py",
+    "test_joins.py",
+    "test_lack_of_memory.py",
+    "test_memory_tables.py",
+    "test_shapes.py",
+    "test_streaming.py",
+    "test_subqueries_and_limits.py",
+    "test_unions_and_order.py",
+    "test_writing.py",
+}
+_SAMPLES: Mapping[str, frozenset[str]] = {
+    RESIDENT: _ABOUT_TASKS,  # these are the workers of `flight`
+    FLIGHT_3: _ABOUT_EXCHANGES,  # one worker more than `flight`
+    "spark-shared": _ABOUT_EXCHANGES,  # files as in `spark-local`, in another directory
+}
+"""Runners that are like another one, but for little. Of the behaviour tests, they run those that are about that."""
 MARKERS = (
     'runners(*names, reason="..."): the runners that the test is about, and why not all; marks add up',
     "sample(*names): `make test` runs the test on these runners, instead of in process and on two workers",
@@ -115,10 +131,15 @@ def chosen_for(test: pytest.Function) -> list[str]:
     return [
         name
         for name in (*NAMES, *wide)
-        if (name != FLIGHT_3 or BEHAVIOUR in test.path.parents)
-        and (name != RESIDENT or (BEHAVIOUR in test.path.parents and test.path.name in _ON_RESIDENT_WORKERS))
-        and all(_SPLIT_LIKE.get(name, name) in _named_by(mark, test) for mark in marks)
+        if _is_worth_it(name, test) and all(_SPLIT_LIKE.get(name, name) in _named_by(mark, test) for mark in marks)
     ]
+
+
+def _is_worth_it(name: str, test: pytest.Function) -> bool:
+    """Whether a test may find something on this runner that it does not find on another one."""
+    if BEHAVIOUR not in test.path.parents:
+        return name not in (FLIGHT_3, RESIDENT)
+    return name not in _SAMPLES or test.path.name in _SAMPLES[name]
 
 
 def parameters_for(test: pytest.Function) -> list[ParameterSet]:

@@ -157,8 +157,8 @@ SETTINGS: tuple[Setting, ...] = (
         "bytes",
         4 * MIB,
         "On Spark, a stage that reads at most this much runs in the driver, which takes less time than starting a "
-        "Spark job. This does not apply to stages with Python functions or joins without keys, nor if frames are not "
-        "in files. 0 means never.",
+        "Spark job. This does not apply to stages with Python functions or joins without keys, nor if frames are at a "
+        "URL. If frames are in Spark's shuffle, it applies to stages that read no frames of executors. 0 means never.",
     ),
     Setting(
         "sparkfusion.frame_compression",

@@ -59,8 +59,6 @@ def _settings(home: Path) -> dict[str, str]:
         "spark.speculation.multiplier": "1.1",
         "spark.speculation.quantile": "0.5",
         "spark.speculation.minTaskRuntime": "2s",
-        # Tasks run on both executors, also where Spark would rather wait for the one that holds their input.
-        "spark.locality.wait": "0s",
         # A lost executor does not come back to be asked again.
         "spark.shuffle.io.maxRetries": "1",
         "spark.shuffle.io.retryWait": "100ms",

@@ -18,8 +18,8 @@ def test_the_single_node_answer_from_both_executors(run: Run, tables: dict[str, 
     answer = run(query)
     assert_single_node_answer(answer, query, tables)
     assert len(answer.executors) == 2
-    # Both were free for the first tasks. Later ones prefer the executor that has most of their input.
-    assert answer.executors_of("mapped") == set(answer.executors), answer.describe()
+    for function in ("mapped", "reduced"):  # of the first stages, and of one that reads their frames
+        assert answer.executors_of(function) == set(answer.executors), answer.describe()
     assert not answer.failures
     assert not answer.recomputed_inputs
     assert answer.earlier_attempts <= answer.speculative_copies, answer.describe()

@@ -8,7 +8,7 @@ import tempfile
 import threading
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,12 +19,22 @@ from sparkfusion.exchange.manifest import Manifest
 from sparkfusion.exchange.owned import SharedHome
 from sparkfusion.exchange.remote import RemoteHome
 from sparkfusion.exchange.store import SHARED_MEMORY, BorrowedStore, FrameStore
-from sparkfusion.ids import QueryId, StageId
+from sparkfusion.ids import ExchangeId, QueryId, StageId
 from sparkfusion.plan.stage import StageGraph
 from sparkfusion.runner.spark.inputs import bring_inputs
 from sparkfusion.runner.spark.master import is_local
 from sparkfusion.runner.spark.rows import Piece, RowPlan, Shuffled, TaskFunction, collect, forget, shuffle
-from sparkfusion.runner.spark.spark_task import Outlet, RowInput, Source, SparkAnswer, ToFiles, ToRows, ToUrl, answer_of
+from sparkfusion.runner.spark.spark_task import (
+    CarriedInput,
+    Outlet,
+    RowInput,
+    Source,
+    SparkAnswer,
+    ToFiles,
+    ToRows,
+    ToUrl,
+    answer_of,
+)
 from sparkfusion.runner.spark.wiring import Output, wire
 from sparkfusion.worker.task import TaskInput, TaskOrder
 
@@ -49,6 +59,22 @@ class SparkStore(ABC):
     @abstractmethod
     def outlet(self, tasks: Sequence[TaskOrder]) -> Outlet:
         """Where these tasks of one stage put their frames."""
+
+    def may_run_here(self, inputs: Collection[ExchangeId]) -> bool:
+        """Whether a task that reads these exchanges can run in this process, and others can read what it writes."""
+        return self.here is not None
+
+    def expect_here(self, stage: StageId) -> None:
+        """Called before tasks of a stage run in this process."""
+        return
+
+    def files_of(self, task: TaskOrder) -> tuple[TaskInput, ...]:
+        """The inputs of the task that come as files."""
+        return task.inputs
+
+    def carried_to(self, tasks: Sequence[TaskOrder]) -> tuple[CarriedInput, ...]:
+        """The inputs that are in files here, and have to be sent with these tasks of one stage."""
+        return ()
 
     @abstractmethod
     def rows_of(self, task: TaskOrder) -> tuple[tuple[RowInput, ...], list[Piece]]:
@@ -136,6 +162,7 @@ class ShuffleStore(SparkStore):
     """
 
     readable_at_once = False
+    here: FrameStore  # of tasks that read only what is here; their frames are sent with the tasks that read them
 
     def __init__(self, spark: SparkContext, query: QueryId, graph: Callable[[], StageGraph]) -> None:
         self._spark = spark
@@ -143,6 +170,9 @@ class ShuffleStore(SparkStore):
         self._files = FileStore(spark, query, "", in_memory=is_local(spark))
         self.directory = self._files.directory
         self.home, self.memory_home = self._files.home, self._files.memory_home
+        assert self._files.here is not None
+        self.here = self._files.here
+        self._stages_here: set[StageId] = set()
         self._lock = threading.Lock()
         self._outputs: dict[StageId, dict[int, Output]] = defaultdict(dict)
         self._shuffles: list[Shuffled] = []
@@ -150,9 +180,26 @@ class ShuffleStore(SparkStore):
     def outlet(self, tasks: Sequence[TaskOrder]) -> Outlet:
         return ToRows(keyed=not self._read_here(tasks[0].key.stage))
 
+    def may_run_here(self, inputs: Collection[ExchangeId]) -> bool:
+        return all(self._is_here(exchange) for exchange in inputs)
+
+    def expect_here(self, stage: StageId) -> None:
+        self._stages_here.add(stage)
+
+    def files_of(self, task: TaskOrder) -> tuple[TaskInput, ...]:
+        return tuple(each for each in task.inputs if self._is_here(each.exchange))
+
+    def carried_to(self, tasks: Sequence[TaskOrder]) -> tuple[CarriedInput, ...]:
+        wanted = {(each.exchange, each.group): each.files for task in tasks for each in self.files_of(task)}
+        return tuple(
+            CarriedInput(*group, tuple(Path(file.path).read_bytes() for file in files))
+            for group, files in wanted.items()
+        )
+
     def rows_of(self, task: TaskOrder) -> tuple[tuple[RowInput, ...], list[Piece]]:
+        groups = [(each.exchange, each.group) for each in task.inputs if not self._is_here(each.exchange)]
         with self._lock:
-            return wire(self._graph(), ((i.exchange, i.group) for i in task.inputs), self._outputs.__getitem__)
+            return wire(self._graph(), groups, self._outputs.__getitem__)
 
     def run(self, plan: RowPlan, function: TaskFunction, tasks: Sequence[TaskOrder]) -> list[SparkAnswer]:
         stage, outputs = tasks[0].key.stage, tasks[0].outputs
@@ -178,6 +225,9 @@ class ShuffleStore(SparkStore):
             self._outputs.clear()
         for each in shuffles:
             forget(self._spark, each)
+
+    def _is_here(self, exchange: ExchangeId) -> bool:
+        return self._graph().exchange(exchange).producer in self._stages_here
 
     def _read_here(self, stage: StageId) -> bool:
         return self._graph().stage(stage).output in self._graph().head.inputs

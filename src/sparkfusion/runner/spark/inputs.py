@@ -10,7 +10,7 @@ from sparkfusion.errors import ExternalError, LostInputError
 from sparkfusion.exchange.chunks import ChunkSpool, Origin
 from sparkfusion.exchange.remote import download
 from sparkfusion.ids import SourceFile
-from sparkfusion.runner.spark.spark_task import RowInput, Source
+from sparkfusion.runner.spark.spark_task import CarriedInput, RowInput, Source
 from sparkfusion.transport.codec import error_of
 from sparkfusion.transport.message import unpack
 from sparkfusion.worker.task import TaskInput
@@ -45,6 +45,23 @@ def bring_inputs(inputs: tuple[TaskInput, ...], url: str, directory: Path) -> tu
     files = list(dict.fromkeys(file for each in inputs for file in each.files))
     here = dict(zip(files, download(files, url, directory), strict=True))
     return tuple(replace(each, files=tuple(here[file] for file in each.files)) for each in inputs)
+
+
+def unpack_carried(
+    inputs: tuple[TaskInput, ...], carried: Sequence[CarriedInput], directory: Path
+) -> tuple[TaskInput, ...]:
+    """The same inputs. Those that came with the task's stage are in files of this machine."""
+    by_group = {(each.exchange, each.group): each.files for each in carried}
+
+    def unpack(each: TaskInput) -> TaskInput:
+        files = []
+        for number, data in enumerate(by_group[each.exchange, each.group]):
+            path = directory / f"carried-{each.exchange}-{each.group}-{number}.arrow"
+            path.write_bytes(data)
+            files.append(SourceFile(str(path), len(data)))
+        return replace(each, files=tuple(files))
+
+    return tuple(unpack(each) if (each.exchange, each.group) in by_group else each for each in inputs)
 
 
 def _origin(expected: RowInput, source: Source, spool: ChunkSpool) -> Origin:

@@ -19,12 +19,16 @@ from pyspark import RDD, SparkContext
 from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame, SparkSession
 
+from sparkfusion.runner.spark.master import is_local
+
 JavaRows = Any
 """A JavaRDD of byte arrays."""
 
 TaskFunction = Callable[[Iterable[bytes]], Iterator[bytes]]
 _WORD = 64
 _KEY = struct.Struct(">q")
+_MOST_ANYWHERE = 256
+"""With more tasks, the product of `run_anywhere` would have too many partitions."""
 
 
 @dataclass(frozen=True)
@@ -64,15 +68,11 @@ class RowPlan:
         """Apply a Python function to the rows that each task reads, in no particular order, and return its rows."""
         if not any(self._pieces):
             return _python(self._spark, self._own_records(), function)
-        shuffles = all(isinstance(piece.source, Shuffled) for each in self._pieces for piece in each)
-        if shuffles and all(each == self._pieces[0] for each in self._pieces):
-            return _python(self._spark, self._same_for_all(), function)
-        partitions = _shared_partitions(self._pieces)
-        if partitions is None:
+        if not all(isinstance(piece.source, Shuffled) for each in self._pieces for piece in each):
             return _python(self._spark, self._each_its_own(), function)
-        order = sorted(range(len(partitions)), key=lambda task: partitions[task])
-        inline = [pickle.dumps([self._records[task]]) for task in order]
-        return _python(self._spark, self._side_by_side(sorted(partitions)), function, inline)
+        rows, tasks = self._shuffled_rows()
+        inline = [pickle.dumps([self._records[task]]) for task in tasks]
+        return _python(self._spark, run_anywhere(self._spark, rows, len(tasks)), function, inline)
 
     def rows(self) -> JavaRows:
         """The rows that each task reads, including its record, as single rows.
@@ -89,10 +89,19 @@ class RowPlan:
         """An RDD whose partition i holds record i, pickled inside a list as PySpark does it."""
         return self._spark.parallelize(self._records, len(self._records))._jrdd
 
-    def _same_for_all(self) -> JavaRows:
-        """Every task reads the same rows: the product with one partition, so a record comes before each row."""
-        common = _union([_only(self._spark, piece.rows, piece.partitions) for piece in self._pieces[0]]).coalesce(1)
-        return _product(self._spark, self._own_records(), common)
+    def _shuffled_rows(self) -> tuple[JavaRows, list[int]]:
+        """What tasks read of shuffles, and the tasks: a partition for each in this order, or one for all of them."""
+        tasks = list(range(len(self._records)))
+        if all(each == self._pieces[0] for each in self._pieces):
+            return self._joined(self._pieces[0]), tasks
+        partitions = _shared_partitions(self._pieces)
+        if partitions is None:
+            return _union([self._joined(each) for each in self._pieces]), tasks
+        return self._side_by_side(sorted(partitions)), sorted(tasks, key=lambda task: partitions[task])
+
+    def _joined(self, pieces: Sequence[Piece]) -> JavaRows:
+        """The rows of these pieces as one partition."""
+        return _union([_only(self._spark, piece.rows, piece.partitions) for piece in pieces]).coalesce(1)
 
     def _side_by_side(self, partitions: list[int]) -> JavaRows:
         """Task i reads partition p(i) of every shuffle: Spark itself combines equally partitioned inputs."""
@@ -122,6 +131,37 @@ def _shared_partitions(pieces: Sequence[Sequence[Piece]]) -> list[int] | None:
             return None
         found.append(each[0].partitions[0])
     return found if len(set(found)) == len(found) else None
+
+
+def run_anywhere(spark: SparkContext, rows: JavaRows, tasks: int) -> JavaRows:
+    """The same rows, for tasks that any executor may run at once. If there is one partition, every task reads it.
+
+    Spark prefers the executor that holds a task's rows. Tasks that read the same broadcast all prefer the same one, and
+    so may all tasks of a join. Spark waits `spark.locality.wait` (3 s) before it uses another one. So the rows are
+    combined with an empty one that every host is good for; the Python side drops it.
+    """
+    shared = rows.getNumPartitions() == 1
+    if not shared and (is_local(spark) or tasks > _MOST_ANYWHERE):
+        return rows
+    combined = _product(spark, _empty_rows(spark, tasks, hosts_of(spark)), rows)
+    # of the others, task i reads partition i
+    return combined if shared else _only(spark, combined, tuple(range(0, tasks * tasks, tasks + 1)))
+
+
+def hosts_of(spark: SparkContext) -> list[str]:
+    """The hosts of the driver and of all executors."""
+    addresses = str(spark._jsc.sc().getExecutorMemoryStatus().keys().mkString(" "))
+    return sorted({address.rpartition(":")[0] for address in addresses.split()})
+
+
+def _empty_rows(spark: SparkContext, count: int, hosts: Sequence[str]) -> JavaRows:
+    """Partitions of one empty row each, which prefer all these hosts alike."""
+    jvm: Any = spark._jvm
+    to_seq = _class(spark, "org.apache.spark.api.python.PythonUtils").toSeq
+    row = jvm.scala.Tuple2(b"", to_seq(list(hosts)))
+    rows = to_seq(jvm.java.util.Collections.nCopies(count, row))
+    tag = _class(spark, "scala.reflect.ClassTag").apply(jvm.java.lang.Class.forName("[B"))
+    return spark._jsc.sc().makeRDD(rows, tag).toJavaRDD()
 
 
 def mark_rows(spark: SparkContext, mark: bytes, rows: JavaRows) -> JavaRows:
@@ -180,8 +220,8 @@ def _python(spark: SparkContext, rows: JavaRows, function: TaskFunction, inline:
 def _run_with_record(
     function: TaskFunction, inline: tuple[bytes, ...], index: int, rows: Iterable[bytes]
 ) -> Iterator[bytes]:
-    """On the executor: a task's record comes with its rows, or inside the closure."""
-    return function(itertools.chain((inline[index],), rows) if inline else rows)
+    """On the executor: a task's record comes with its rows, or inside the closure. `run_anywhere` adds empty rows."""
+    return function(itertools.chain((inline[index],), filter(None, rows)) if inline else rows)
 
 
 def _product(spark: SparkContext, left: JavaRows, right: JavaRows) -> JavaRows:

@@ -63,6 +63,7 @@ class SparkJob(CoordinatedJob):
         self._news = TaskNews(spark, self._hear)
         self._told_lock = threading.Lock()
         self._waiting: dict[TaskKey, TaskOrder] = {}
+        self._is_small: dict[StageId, bool] = {}
         self._tables_lock = threading.Lock()
         self._rows_of_stage: dict[StageId, dict[TableId, Any]] = {}
         self._feeding = feeding
@@ -77,6 +78,7 @@ class SparkJob(CoordinatedJob):
         elif any(order.feed is not None for order in orders):
             self._pool.submit(functools.partial(self._run_fed_job, orders))
         elif self._belongs_here(orders):
+            self._store.expect_here(orders[0].key.stage)
             for order in orders:
                 self.run_here(order, self._sink_here(order))
         elif orders[0].destination == "consumer" and not self._store.readable_at_once:
@@ -87,12 +89,15 @@ class SparkJob(CoordinatedJob):
             self._pool.submit(functools.partial(self._run_job, orders))
 
     def _belongs_here(self, tasks: Sequence[TaskOrder]) -> bool:
-        """Whether a stage is so small that running it in this process takes less time than starting a Spark job."""
+        """Whether a stage is so small that running it in this process takes less time than starting a Spark job.
+
+        Decided once for each stage, so that all outputs of a stage are in one place. The coordinator's thread."""
         stage = self.graph().stage(tasks[0].key.stage)
-        read = stage.scan_bytes + sum(file.size for task in tasks for each in task.inputs for file in each.files)
-        if self._store.here is None or read > self._job.settings.integer("small_stage_bytes"):
-            return False
-        return is_light(stage.plan) and not self._tables.read_by(stage.plan)
+        if stage.id not in self._is_small:
+            read = stage.scan_bytes + sum(file.size for task in tasks for each in task.inputs for file in each.files)
+            small = read <= self._job.settings.integer("small_stage_bytes") and self._store.may_run_here(stage.inputs)
+            self._is_small[stage.id] = small and is_light(stage.plan) and not self._tables.read_by(stage.plan)
+        return self._is_small[stage.id]
 
     def _sink_here(self, order: TaskOrder) -> Sink | None:
         """The sink for a task of a small stage; None if its rows go to the consumer."""
@@ -209,13 +214,14 @@ class SparkJob(CoordinatedJob):
             frames_url=self._store.frames_url,
             news=self._news.sender,
             feeds=self._feed_address,
+            carried=self._store.carried_to(tasks),
         )
 
     def _order(self, order: TaskOrder, wiring: TaskWiring, siblings: int) -> TaskOrder:
         """The order as an executor gets it. Only rows of a feed go to the consumer while their task runs."""
         return replace(
             order,
-            inputs=() if wiring.rows else order.inputs,
+            inputs=self._store.files_of(order),
             destination=order.destination if order.feed is not None else "store",
             compression=self._compression,
             memory_limit=self._memory_limit(order),

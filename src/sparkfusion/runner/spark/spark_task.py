@@ -54,6 +54,15 @@ Outlet = ToFiles | ToUrl | ToRows | InPlace
 
 
 @dataclass(frozen=True)
+class CarriedInput:
+    """A group of an exchange whose producer ran in the driver: the bytes of its frame files."""
+
+    exchange: ExchangeId
+    group: int
+    files: tuple[bytes, ...] = field(repr=False)
+
+
+@dataclass(frozen=True)
 class StageWiring:
     """How the tasks of one Spark job get their inputs, and where their frames go. It is sent once, in the closure.
 
@@ -68,6 +77,7 @@ class StageWiring:
             Spark.
         news: where answers go as well, so that the driver has them before the job ends.
         feeds: where tasks ask for work units, if the query reads feeds.
+        carried: what the tasks read of stages that ran in the driver, if its files are not theirs.
     """
 
     outlet: Outlet
@@ -78,6 +88,7 @@ class StageWiring:
     answers_errors: bool = True
     news: Accumulator[tuple[bytes, ...]] | None = None
     feeds: FeedAddress | None = None
+    carried: tuple[CarriedInput, ...] = ()
 
 
 @dataclass(frozen=True)
