@@ -17,8 +17,8 @@ GIGABYTES ?= 2
 SCALES ?= tpch:1,tpch:10,tpcds:1
 ENGINES ?=
 QUERIES ?=
-# Three processes share the modules: on two cores, one of them often waits.
-TESTS := $(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder
+# Four processes share the modules: on two cores, some of them always wait.
+TESTS := $(BIN)/python -m pytest -n 4 --dist loadscope --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup quick test test-long check unit format fuzz fuzz-messages stress-exit soak bench bench-all bench-spark bench-resident bench-feed bench-transport bench-scale demo wire clean

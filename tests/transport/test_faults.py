@@ -117,7 +117,11 @@ def until_idle(workers: list[WorkerProcess], seconds: float) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("session", [1, 2], ids=["one partition a task", "two partitions a task"], indirect=True)
+@pytest.mark.parametrize(
+    "session",
+    [pytest.param(1, id="one partition a task"), pytest.param(2, id="two partitions a task", marks=pytest.mark.long)],
+    indirect=True,
+)
 @pytest.mark.parametrize("moment", MOMENTS.values(), ids=MOMENTS)
 @pytest.mark.parametrize(
     "question", ["shipping priority", *(pytest.param(other, marks=pytest.mark.long) for other in OTHERS)]
