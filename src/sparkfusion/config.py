@@ -78,6 +78,15 @@ SETTINGS: tuple[Setting, ...] = (
         "whatever it costs, for tests.",
         minimum=-1,
     ),
+    Setting(
+        "sparkfusion.skew_bytes",
+        "bytes",
+        64 * MIB,
+        "A partition of a shuffle that has at least this many bytes, and more than five times as many as the median, "
+        "is divided among several tasks if it is the probe side of a join. 0 means never. -1 means every partition "
+        "where that is right, whatever it costs, for tests.",
+        minimum=-1,
+    ),
     Setting("sparkfusion.slots", "int", 0, "Tasks that run at the same time. 0 means one for each CPU core."),
     Setting(
         "sparkfusion.tasks",

@@ -22,6 +22,7 @@ from sparkfusion.observe.events import (
     Event,
     JoinDecided,
     KeySetDecided,
+    SkewDecided,
     StageFinished,
     TaskFailed,
     TaskFinished,
@@ -231,6 +232,23 @@ def test_a_lost_key_set_is_made_again(
     assert session.sql(QUESTIONS["shipping priority"]).to_pylist() == answers["shipping priority"]
     assert any(isinstance(event, KeySetDecided) and event.used for event in events)
     assert max(event.key.attempt for event in events if isinstance(event, TaskFinished)) >= 1
+
+
+def test_a_lost_part_of_a_split_partition_is_made_again(
+    session: sparkfusion.Session, three: list[WorkerProcess], answers: dict[str, list[dict[str, Any]]]
+) -> None:
+    session.config["sparkfusion.skew_bytes"] = -1
+    session.config["sparkfusion.adaptive_broadcast_bytes"] = 0
+    for threshold in ("hash_join_single_partition_threshold", "hash_join_single_partition_threshold_rows"):
+        session.config[f"datafusion.optimizer.{threshold}"] = 0
+    events = on_moment(session, _is_split, lambda: three[0].send(signal.SIGKILL))
+    assert session.sql(QUESTIONS["shipping priority"]).to_pylist() == answers["shipping priority"]
+    assert any(_is_split(event) for event in events)
+    assert max(event.key.attempt for event in events if isinstance(event, TaskFinished)) >= 1
+
+
+def _is_split(event: Event) -> bool:
+    return isinstance(event, SkewDecided) and event.split
 
 
 def test_what_was_lost_is_made_again_elsewhere(

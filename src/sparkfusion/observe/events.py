@@ -67,6 +67,16 @@ class KeySetDecided(Event):
 
 
 @dataclass(frozen=True)
+class SkewDecided(Event):
+    """A stage reads a shuffle with partitions much larger than the others. `split`: several tasks read parts of
+    them."""
+
+    stage: StageId
+    reason: str
+    split: bool
+
+
+@dataclass(frozen=True)
 class StageStarted(Event):
     stage: StageId
     tasks: int

@@ -14,14 +14,13 @@ from sparkfusion.plan.build_sides import ROW_WISE, is_partition_wise
 from sparkfusion.plan.determinism import has_fetch
 from sparkfusion.plan.feed_scans import feeds_read
 from sparkfusion.plan.joins import BUILD_EMITTING, collects_left, emits_build_rows
-from sparkfusion.plan.sources import exchange_of, set_groups
+from sparkfusion.plan.sources import exchange_of
 from sparkfusion.plan.stage import ExchangeKind, ShuffleJoin, Stage, StageGraph
-from sparkfusion.plan.wire import PlanNode, children, copy_of, decode, encode, kind, walk
+from sparkfusion.plan.task_counts import may_have_any_tasks, with_groups
+from sparkfusion.plan.wire import PlanNode, children, copy_of, decode, encode, kind
 from sparkfusion.plan.wire import wire_pb2 as pb
 from sparkfusion.plan.wire.build import coalesce
 from sparkfusion.plan.wire.depth import check_depth
-
-_MERGES = frozenset({"coalesce_partitions", "sort_preserving_merge"})
 
 
 def find_shuffle_joins(graph: StageGraph) -> StageGraph:
@@ -44,7 +43,7 @@ def broadcast_build_side(graph: StageGraph, number: StageId, decision: str) -> S
     join = _partitioned_join(root)
     assert join is not None
     join.partition_mode = pb.COLLECT_LEFT
-    build_source, probe_source = _source_below(join.left), _source_below(join.right)
+    build_source, probe_source = source_below(join.left), source_below(join.right)
     build_source.CopyFrom(coalesce(copy_of(build_source)))
     probe_source.CopyFrom(decode(probe.plan).repartition.input)
     plan = encode(root)
@@ -67,7 +66,7 @@ def broadcast_build_side(graph: StageGraph, number: StageId, decision: str) -> S
         exchanges=tuple(exchange for exchange in graph.exchanges if exchange.id != probe.output),
     )
     kept = replace(kept, stages=tuple(each for each in kept.stages if each.id != probe.id))
-    return _with_groups(kept, stage.output, probe.task_count)
+    return with_groups(kept, stage.output, probe.task_count)
 
 
 class _Finder:
@@ -87,10 +86,10 @@ class _Finder:
         join = _partitioned_join(self._plans[stage.id])
         if join is None or join.null_aware or join.join_type in BUILD_EMITTING:
             return None
-        build, probe = exchange_of(_source_below(join.left)), exchange_of(_source_below(join.right))
+        build, probe = exchange_of(source_below(join.left)), exchange_of(source_below(join.right))
         if build is None or probe is None or not (self._is_shuffle(build) and self._is_shuffle(probe)):
             return None
-        if not (self._may_be_absorbed(probe) and self._may_have_any_tasks(stage)):
+        if not (self._may_be_absorbed(probe) and may_have_any_tasks(self._graph, stage, self._plans.__getitem__)):
             return None
         built, probed = self._bytes[build], self._bytes[probe]
         return ShuffleJoin(build, probe, built is not None and probed is not None and built <= probed)
@@ -106,18 +105,6 @@ class _Finder:
         alone = len(readers) == 1 and probe not in self._graph.head.inputs
         return alone and producer.deterministic and not feeds_read(self._plans[producer.id])
 
-    def _may_have_any_tasks(self, stage: Stage) -> bool:
-        """Whether it does not matter to the readers of a stage how many tasks it has: they read a shuffle, or merge all
-        tasks."""
-        if self._is_shuffle(stage.output):
-            return True
-        if stage.task_count == 1 or self._graph.exchange(stage.output).kind is ExchangeKind.FORWARD:
-            return False
-        plans = [self._plans[each.id] for each in self._graph.stages if stage.output in each.inputs]
-        head = self._graph.head
-        plans += [decode(head.plan)] if stage.output in head.inputs and head.plan is not None else []
-        return all(_is_merged(plan, stage.output) for plan in plans)
-
 
 def _partitioned_join(root: PlanNode) -> pb.HashJoin | None:
     """The hash join of shuffled sides above which nothing counts on how rows are partitioned; None if there is none."""
@@ -129,35 +116,8 @@ def _partitioned_join(root: PlanNode) -> pb.HashJoin | None:
     return node.hash_join
 
 
-def _source_below(node: PlanNode) -> PlanNode:
+def source_below(node: PlanNode) -> PlanNode:
     """The scan below operators that pass rows one by one, or sort a partition; otherwise what is there instead."""
     while (kind(node) in ROW_WISE or (kind(node) == "sort" and is_partition_wise(node))) and not has_fetch(node):
         (node,) = children(node)
     return node
-
-
-def _is_merged(root: PlanNode, exchange: ExchangeId) -> bool:
-    readers = [node for node in walk(root) if any(exchange_of(child) == exchange for child in children(node))]
-    return bool(readers) and all(kind(node) in _MERGES for node in readers)
-
-
-def _with_groups(graph: StageGraph, exchange: ExchangeId, tasks: int) -> StageGraph:
-    """The graph in which the readers of an exchange read so many tasks of its producer; nothing changes for a
-    shuffle."""
-    if graph.exchange(exchange).kind is ExchangeKind.SHUFFLE:
-        return graph
-    for stage in graph.stages:
-        if exchange in stage.inputs:
-            graph = graph.with_stage(replace(stage, plan=_regrouped(stage.plan, exchange, tasks)))
-    head = graph.head
-    if head.plan is not None and exchange in head.inputs:
-        graph = replace(graph, head=replace(head, plan=_regrouped(head.plan, exchange, tasks)))
-    return graph
-
-
-def _regrouped(plan: bytes, exchange: ExchangeId, tasks: int) -> bytes:
-    root = decode(plan)
-    for node in walk(root):
-        if exchange_of(node) == exchange:
-            set_groups(node, exchange, tasks)
-    return encode(root)

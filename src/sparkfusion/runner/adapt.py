@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sparkfusion.exchange.manifest import bytes_per_partition
+from sparkfusion.ids import ExchangeId
 from sparkfusion.plan.isolate import Partitions
 from sparkfusion.plan.stage import ExchangeKind, Stage
 from sparkfusion.runner.query_state import QueryState
@@ -19,14 +20,19 @@ def layout_of(state: QueryState, stage: Stage) -> tuple[Partitions, ...]:
     wide = slices_of(stage)
     if not stage.mergeable or not state.policy.merge_small_partitions:
         return wide
-    sizes = [0] * stage.task_count
-    for exchange_id in stage.inputs:
-        exchange = state.graph.exchange(exchange_id)
-        if exchange.kind is ExchangeKind.SHUFFLE and exchange_id not in stage.collects:
-            each = bytes_per_partition(state.manifests(exchange.producer), exchange.partitions)
-            sizes = [a + b for a, b in zip(sizes, each, strict=True)]
-    merged = merge_small_partitions(sizes, state.policy.bytes_per_partition)
+    sizes = [sum(each) for each in zip(*shuffle_sizes(state, stage).values(), strict=True)]
+    merged = merge_small_partitions(sizes or [0] * stage.task_count, state.policy.bytes_per_partition)
     return merged if len(merged) < stage.task_count else wide
+
+
+def shuffle_sizes(state: QueryState, stage: Stage) -> dict[ExchangeId, list[int]]:
+    """The bytes of each partition of the shuffles that are divided among the tasks of a stage."""
+    shuffles = [state.graph.exchange(each) for each in stage.inputs if each not in stage.collects]
+    return {
+        exchange.id: bytes_per_partition(state.manifests(exchange.producer), exchange.partitions)
+        for exchange in shuffles
+        if exchange.kind is ExchangeKind.SHUFFLE
+    }
 
 
 def one_task_per_partition(count: int) -> tuple[Partitions, ...]:

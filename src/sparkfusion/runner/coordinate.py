@@ -12,6 +12,7 @@ from sparkfusion.ids import ExchangeId, StageId, TaskKey
 from sparkfusion.observe.events import (
     JoinDecided,
     KeySetDecided,
+    SkewDecided,
     StageFinished,
     StageStarted,
     TaskFailed,
@@ -42,7 +43,8 @@ from sparkfusion.runner.machine import (
     TaskSucceeded,
     transition,
 )
-from sparkfusion.runner.query_state import HEAD, Policy, QueryState
+from sparkfusion.runner.query_state import HEAD, Policy, Portion, QueryState
+from sparkfusion.runner.skew_decisions import SkewDecision
 from sparkfusion.worker.task import TaskInput, TaskOrder, TaskReport
 
 
@@ -143,6 +145,8 @@ class QueryCoordinator:
             self._job.emit(decided)
         elif isinstance(command, KeySetDecision):
             self._job.emit(KeySetDecided(self._job.query, command.stage, command.reason, command.used))
+        elif isinstance(command, SkewDecision):
+            self._job.emit(SkewDecided(self._job.query, command.stage, command.reason, command.split))
         elif isinstance(command, RunTasks):
             if command.first:
                 self._job.emit(StageStarted(self._job.query, command.stage, len(command.launches)))
@@ -165,7 +169,7 @@ class QueryCoordinator:
         return TaskOrder(
             key=launch.key,
             plan=isolated.plan,
-            inputs=self._inputs(isolated.groups),
+            inputs=self._inputs(isolated.groups, self._state.stage(stage.id).portion_of(launch.key.task)),
             outputs=len(launch.partitions) if apart and not shuffles else exchange.partitions,
             options=job.options,
             destination="consumer" if last and job.writes is None else "store",
@@ -174,8 +178,11 @@ class QueryCoordinator:
             partitions=stage.partitions_per_task if stage.whole else len(launch.partitions) if apart else 1,
         )
 
-    def _inputs(self, groups: Sequence[tuple[ExchangeId, int]]) -> tuple[TaskInput, ...]:
-        return tuple(TaskInput(exchange, group, self._state.files(exchange, group)) for exchange, group in groups)
+    def _inputs(
+        self, groups: Sequence[tuple[ExchangeId, int]], portion: Portion | None = None
+    ) -> tuple[TaskInput, ...]:
+        files_of = self._state.files
+        return tuple(TaskInput(exchange, group, files_of(exchange, group, portion)) for exchange, group in groups)
 
     def _tell(self, event: MachineEvent) -> None:
         if isinstance(event, TaskErrored):

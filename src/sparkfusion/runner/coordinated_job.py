@@ -38,16 +38,19 @@ class CoordinatedJob(ABC):
 
     A runner defines how tasks of a stage are started, how the files of an attempt are removed, and what to release at
     the end. Tasks that run in this process (the head on every runner) run on the pool here.
+
+    Args:
+        unsplit: why no partition can be split on this runner; empty if it can.
     """
 
-    def __init__(self, job: QueryJob, slots: int) -> None:
+    def __init__(self, job: QueryJob, slots: int, *, unsplit: str = "") -> None:
         self._job = job
         self._channel = Channel(job.settings.integer("channel_frames"))
         self._pool = TaskPool(slots, f"sparkfusion-{job.query}-task")
         self._delivery = Delivery(self._channel)
         self._lock = threading.Lock()
         self._tokens: dict[TaskKey, CancelToken] = {}
-        self._coordinator = QueryCoordinator(job, policy_of(job))
+        self._coordinator = QueryCoordinator(job, policy_of(job, unsplit))
         self._feeds = JobFeeds(job, self._coordinator.abort)
         self._thread: threading.Thread | None = None
 
@@ -171,7 +174,7 @@ def task_memory(job: QueryJob, *, alone: bool = False, partitions: int = 1) -> i
     return memory_share(job.settings, job.options, alone=alone) * (1 if alone else slots)
 
 
-def policy_of(job: QueryJob) -> Policy:
+def policy_of(job: QueryJob, unsplit: str = "") -> Policy:
     settings = job.settings
     return Policy(
         retries=settings.integer("task_retries"),
@@ -180,6 +183,8 @@ def policy_of(job: QueryJob) -> Policy:
         merge_small_partitions=settings.flag("merge_small_partitions"),
         adaptive_broadcast_bytes=settings.integer("adaptive_broadcast_bytes"),
         key_set_bytes=settings.integer("key_set_bytes"),
+        skew_bytes=settings.integer("skew_bytes"),
+        unsplit=unsplit,
         task_memory=task_memory(job),
         max_plan_bytes=settings.integer("max_plan_bytes"),
     )

@@ -15,10 +15,10 @@ from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionEr
 from sparkfusion.exchange.manifest import Manifest
 from sparkfusion.ids import StageId, TaskKey
 from sparkfusion.plan.isolate import Partitions
-from sparkfusion.runner.adapt import keeps_apart, layout_of
 from sparkfusion.runner.join_decisions import JoinDecision, decide_joins, held_back
 from sparkfusion.runner.key_set_decisions import KeySetDecision, decide_key_sets
 from sparkfusion.runner.query_state import HEAD, Outcome, QueryState, StageState, TaskState
+from sparkfusion.runner.skew_decisions import SkewDecision, begin_stage
 
 MOST_LOSSES = 8
 MOST_CRASHES = 2
@@ -120,7 +120,7 @@ class End:
     error: SparkfusionError | None = None
 
 
-Command = RunTasks | Discard | JoinDecision | KeySetDecision | End
+Command = RunTasks | Discard | JoinDecision | KeySetDecision | SkewDecision | End
 
 Step = tuple[QueryState, tuple[Command, ...]]
 
@@ -263,9 +263,8 @@ def _launch_ready(state: QueryState) -> Step:
             continue
         first = not state.stage(stage.id).started
         if first:
-            layout = layout_of(state, stage)
-            begun = StageState.of(layout, apart=keeps_apart(stage, layout))
-            state = replace(state, stages={**state.stages, stage.id: begun})
+            state, skew = begin_stage(state, stage)
+            commands += skew
         state, launches = _launch_idle(state, stage.id)
         if launches:
             commands.append(RunTasks(stage.id, launches, first))

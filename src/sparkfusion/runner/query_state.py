@@ -25,6 +25,9 @@ class Policy:
     merge_small_partitions: bool = True
     adaptive_broadcast_bytes: int = 0
     key_set_bytes: int = 1 << 50
+    skew_bytes: int = 0
+    unsplit: str = ""
+    """Why partitions cannot be split here, whatever their size."""
     task_memory: int = 1 << 50
     max_plan_bytes: int = 1 << 50
 
@@ -45,9 +48,20 @@ class TaskState:
 
 
 @dataclass(frozen=True)
+class Portion:
+    """The rows of a shuffle's partition that a task reads if other tasks read the rest: those that the producer tasks
+    from `first` to before `last` wrote. So a producer task that is run again writes the rows of the same portion."""
+
+    exchange: ExchangeId
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
 class StageState:
     """The state of one stage. `layout` lists the partitions of each task; it is decided when the stage first starts.
-    `apart`: they are kept apart, so a task has as many outputs if it does not write a shuffle.
+    `apart`: they are kept apart, so a task has as many outputs if it does not write a shuffle. `portions`: for each
+    task, which part of its partition it reads; empty if no partition is split.
 
     `unfinished` counts the tasks without committed output, and `idle` those of them that do not run. They are kept
     because no event may look at every task: a stage of a thousand tasks has thousands of events.
@@ -58,11 +72,14 @@ class StageState:
     unfinished: int = 0
     idle: int = 0
     apart: bool = False
+    portions: tuple[Portion | None, ...] = ()
 
     @classmethod
-    def of(cls, layout: tuple[Partitions, ...], *, apart: bool = False) -> StageState:
+    def of(
+        cls, layout: tuple[Partitions, ...], *, apart: bool = False, portions: tuple[Portion | None, ...] = ()
+    ) -> StageState:
         """A stage that starts now. All of its tasks are idle."""
-        return cls(layout, (TaskState(),) * len(layout), len(layout), len(layout), apart)
+        return cls(layout, (TaskState(),) * len(layout), len(layout), len(layout), apart, portions)
 
     @property
     def started(self) -> bool:
@@ -73,11 +90,12 @@ class StageState:
         return self.started and self.unfinished == 0
 
     @cached_property
-    def files_by_partition(self) -> Mapping[int, Sequence[FrameFile]]:
-        """The committed files of each output partition, in the order of the tasks."""
-        found: dict[int, list[FrameFile]] = {}
-        for file in (file for task in self.tasks if task.manifest is not None for file in task.manifest.files):
-            found.setdefault(file.partition, []).append(file)
+    def files_by_partition(self) -> Mapping[int, Sequence[tuple[int, FrameFile]]]:
+        """The committed files of each output partition, in the order of the tasks, each with its task's number."""
+        found: dict[int, list[tuple[int, FrameFile]]] = {}
+        for number, task in enumerate(self.tasks):
+            for file in task.manifest.files if task.manifest is not None else ():
+                found.setdefault(file.partition, []).append((number, file))
         return found
 
     def with_task(self, index: int, task: TaskState) -> StageState:
@@ -88,7 +106,11 @@ class StageState:
             self.unfinished + (task.manifest is None) - (before.manifest is None),
             self.idle + task.is_idle - before.is_idle,
             self.apart,
+            self.portions,
         )
+
+    def portion_of(self, index: int) -> Portion | None:
+        return self.portions[index] if self.portions else None
 
     def files_of_group(self, group: int) -> Sequence[FrameFile]:
         """The committed files of what is not a shuffle: of a task, or of one of its partitions if they are kept
@@ -101,7 +123,7 @@ class StageState:
     def with_all_running(self) -> StageState:
         """The same stage after its idle tasks were started."""
         tasks = tuple(replace(task, running=True) if task.is_idle else task for task in self.tasks)
-        return StageState(self.layout, tasks, self.unfinished, 0, self.apart)
+        return StageState(self.layout, tasks, self.unfinished, 0, self.apart, self.portions)
 
 
 @dataclass(frozen=True)
@@ -121,13 +143,16 @@ class QueryState:
     def inputs_done(self, inputs: tuple[ExchangeId, ...]) -> bool:
         return all(self.stage(self.graph.exchange(exchange).producer).done for exchange in inputs)
 
-    def files(self, exchange_id: ExchangeId, group: int) -> tuple[SourceFile, ...]:
-        """The committed files of a group: of a partition in a shuffle, otherwise of a producer task, or of each of its
-        partitions."""
+    def files(self, exchange_id: ExchangeId, group: int, portion: Portion | None = None) -> tuple[SourceFile, ...]:
+        """The committed files of a group: of a partition in a shuffle, or of a portion of it, otherwise of a producer
+        task, or of each of its partitions."""
         exchange = self.graph.exchange(exchange_id)
         producer = self.stage(exchange.producer)
-        if exchange.kind is ExchangeKind.SHUFFLE:
-            found = producer.files_by_partition.get(group, ())
-        else:
+        if exchange.kind is not ExchangeKind.SHUFFLE:
             found = producer.files_of_group(group)
+        elif portion is None or portion.exchange != exchange_id:
+            found = [file for _, file in producer.files_by_partition.get(group, ())]
+        else:
+            written = producer.files_by_partition.get(group, ())
+            found = [file for task, file in written if portion.first <= task < portion.last]
         return tuple(SourceFile(file.path, file.bytes) for file in found)

@@ -51,10 +51,11 @@ class SparkJob(CoordinatedJob):
         self._attempts = attempts_of(spark)
         # threads that wait for Spark jobs or for units must not keep a task here from running
         waiting = len(job.graph.stages) + len(job.feeds)
-        super().__init__(job, waiting + available_cores())
+        self._choice = choose_store(job.settings, spark)
+        unsplit = "frames are in Spark's own shuffle" if self._choice.kind == "spark" else ""
+        super().__init__(job, waiting + available_cores(), unsplit=unsplit)
         self._spark = spark
         self._tables = tables
-        self._choice = choose_store(job.settings, spark)
         self._functions = TravellingFunctions.pickle_all(job, "Spark executors")
         self._compression = job.settings.compression(leaves_machine=self._choice.kind != "local")
         self._store = _open_store(self._choice, job, spark, self.graph)
