@@ -207,6 +207,13 @@ SETTINGS: tuple[Setting, ...] = (
         "Let one task read several small shuffle partitions, together up to bytes_per_partition.",
     ),
     Setting(
+        "sparkfusion.skip_empty_stages",
+        "bool",
+        True,
+        "Do not run a stage that gives no rows for certain, such as an inner join with a side that has none, nor what "
+        "only such stages read.",
+    ),
+    Setting(
         "sparkfusion.memory_table_bytes",
         "bytes",
         MIB,

@@ -20,6 +20,7 @@ ALWAYS, NEVER = -1, 0
 SHUFFLED = {
     **DISTRIBUTED,
     "sparkfusion.broadcast_bytes": 0,
+    "sparkfusion.skip_empty_stages": False,
     "datafusion.optimizer.hash_join_single_partition_threshold": 0,
     "datafusion.optimizer.hash_join_single_partition_threshold_rows": 0,
 }

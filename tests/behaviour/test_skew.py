@@ -23,6 +23,7 @@ SHUFFLED = {
     "sparkfusion.broadcast_bytes": 0,
     "sparkfusion.adaptive_broadcast_bytes": 0,
     "sparkfusion.key_set_bytes": 0,
+    "sparkfusion.frame_compression": "none",
     "datafusion.optimizer.hash_join_single_partition_threshold": 0,
     "datafusion.optimizer.hash_join_single_partition_threshold_rows": 0,
 }

@@ -100,7 +100,9 @@ def test_key_sets_give_the_single_node_answer(files: Path, connect_shared: Conne
 def test_split_partitions_give_the_single_node_answer(files: Path, connect_shared: Connect, number: int) -> None:
     """Every join is a shuffle join, and every partition is divided by the tasks that wrote it where that is right."""
     settings = {"sparkfusion.broadcast_bytes": 0, "sparkfusion.adaptive_broadcast_bytes": 0, **NO_COLLECTED_JOINS}
-    session = connect_shared({**settings, "sparkfusion.skew_bytes": -1, "sparkfusion.bytes_per_partition": 1, TARGET: 3})
+    session = connect_shared(
+        {**settings, "sparkfusion.skew_bytes": -1, "sparkfusion.bytes_per_partition": 1, TARGET: 3}
+    )
     TPCH.register(session, files)
     query = session.sql(TPCH.queries()[number])
     assert compare_tables(query.to_datafusion().to_arrow_table(), query.collect()).equal

@@ -77,6 +77,14 @@ class SkewDecided(Event):
 
 
 @dataclass(frozen=True)
+class StageSkipped(Event):
+    """A stage is not run, or not to its end: it gives no rows for certain, or nobody needs them."""
+
+    stage: StageId
+    reason: str
+
+
+@dataclass(frozen=True)
 class StageStarted(Event):
     stage: StageId
     tasks: int

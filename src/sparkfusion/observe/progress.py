@@ -18,6 +18,7 @@ from sparkfusion.observe.events import (
     QueryPlanned,
     QueryRestarted,
     StageFinished,
+    StageSkipped,
     StageStarted,
     TaskFailed,
     TaskFinished,
@@ -43,6 +44,7 @@ class ProgressState:
     planned_tasks: int = 0
     tasks_of_stage: dict[StageId, int] = field(default_factory=dict)
     finished_tasks: frozenset[tuple[StageId, int]] = frozenset()
+    skipped_stages: frozenset[StageId] = frozenset()
     feeds: dict[int, FeedProgress] = field(default_factory=dict)
 
     @property
@@ -98,7 +100,7 @@ def advance(state: ProgressState, event: Event) -> ProgressState:
             return replace(state, tasks_of_stage=state.tasks_of_stage | {event.stage: event.tasks})
         case TaskFinished():
             task = (event.key.stage, event.key.task)
-            if task in state.finished_tasks:
+            if task in state.finished_tasks or event.key.stage in state.skipped_stages:
                 return state
             return replace(
                 state,
@@ -106,6 +108,8 @@ def advance(state: ProgressState, event: Event) -> ProgressState:
                 rows=state.rows + event.rows,
                 earlier_attempts=state.earlier_attempts + event.earlier_attempts,
             )
+        case StageSkipped():
+            return _without_stage(state, event.stage)
         case JoinDecided() if event.absorbed is not None:
             return replace(state, stages_total=max(0, state.stages_total - 1))
         case FeedProgress():
@@ -119,6 +123,17 @@ def advance(state: ProgressState, event: Event) -> ProgressState:
         case QueryFailed():
             return replace(state, status="cancelled" if event.cancelled else "failed", ended_at=event.at)
     return state
+
+
+def _without_stage(state: ProgressState, stage: StageId) -> ProgressState:
+    """The state in which nobody waits for a stage. It may have been running."""
+    return replace(
+        state,
+        stages_total=max(0, state.stages_total - 1),
+        tasks_of_stage={number: tasks for number, tasks in state.tasks_of_stage.items() if number != stage},
+        finished_tasks=frozenset(task for task in state.finished_tasks if task[0] != stage),
+        skipped_stages=state.skipped_stages | {stage},
+    )
 
 
 class Progress:

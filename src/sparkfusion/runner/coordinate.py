@@ -14,6 +14,7 @@ from sparkfusion.observe.events import (
     KeySetDecided,
     SkewDecided,
     StageFinished,
+    StageSkipped,
     StageStarted,
     TaskFailed,
     TaskFinished,
@@ -24,6 +25,7 @@ from sparkfusion.plan.sources import groups_read
 from sparkfusion.plan.stage import ExchangeKind, StageGraph
 from sparkfusion.plan.wire import decode
 from sparkfusion.runner.base import QueryJob
+from sparkfusion.runner.empty_decisions import StageSkip
 from sparkfusion.runner.job_feeds import feed_input
 from sparkfusion.runner.join_decisions import JoinDecision
 from sparkfusion.runner.key_set_decisions import KeySetDecision
@@ -147,6 +149,8 @@ class QueryCoordinator:
             self._job.emit(KeySetDecided(self._job.query, command.stage, command.reason, command.used))
         elif isinstance(command, SkewDecision):
             self._job.emit(SkewDecided(self._job.query, command.stage, command.reason, command.split))
+        elif isinstance(command, StageSkip):
+            self._job.emit(StageSkipped(self._job.query, command.stage, command.reason))
         elif isinstance(command, RunTasks):
             if command.first:
                 self._job.emit(StageStarted(self._job.query, command.stage, len(command.launches)))
@@ -185,6 +189,8 @@ class QueryCoordinator:
         return tuple(TaskInput(exchange, group, files_of(exchange, group, portion)) for exchange, group in groups)
 
     def _tell(self, event: MachineEvent) -> None:
+        if isinstance(event, TaskErrored | TaskSucceeded) and self._state.stage(event.key.stage).skipped:
+            return  # a task that was stopped, or finished although nobody needs it any more
         if isinstance(event, TaskErrored):
             retried = self._state.outcome is None
             self._job.emit(TaskFailed(self._job.query, event.key, event.error.message, retried))

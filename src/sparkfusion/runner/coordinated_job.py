@@ -184,6 +184,7 @@ def policy_of(job: QueryJob, unsplit: str = "") -> Policy:
         adaptive_broadcast_bytes=settings.integer("adaptive_broadcast_bytes"),
         key_set_bytes=settings.integer("key_set_bytes"),
         skew_bytes=settings.integer("skew_bytes"),
+        skip_empty_stages=settings.flag("skip_empty_stages"),
         unsplit=unsplit,
         task_memory=task_memory(job),
         max_plan_bytes=settings.integer("max_plan_bytes"),

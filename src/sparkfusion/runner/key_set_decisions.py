@@ -31,7 +31,8 @@ def decide_key_sets(state: QueryState) -> tuple[QueryState, tuple[KeySetDecision
     """Decide every key set that is complete. Nothing that reads it has started: a stage waits for all its inputs."""
     decisions: list[KeySetDecision] = []
     for exchange in state.graph.exchanges:
-        if exchange.key_set is not None and state.stage(exchange.producer).done:
+        producer = state.stage(exchange.producer)
+        if exchange.key_set is not None and producer.done and not producer.skipped:
             state, decision = _decide(state, exchange, exchange.key_set)
             decisions.append(decision)
     return state, tuple(decisions)

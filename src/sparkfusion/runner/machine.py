@@ -15,6 +15,7 @@ from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionEr
 from sparkfusion.exchange.manifest import Manifest
 from sparkfusion.ids import StageId, TaskKey
 from sparkfusion.plan.isolate import Partitions
+from sparkfusion.runner.empty_decisions import StageSkip, skip_empty_stages
 from sparkfusion.runner.join_decisions import JoinDecision, decide_joins, held_back
 from sparkfusion.runner.key_set_decisions import KeySetDecision, decide_key_sets
 from sparkfusion.runner.query_state import HEAD, Outcome, QueryState, StageState, TaskState
@@ -120,7 +121,7 @@ class End:
     error: SparkfusionError | None = None
 
 
-Command = RunTasks | Discard | JoinDecision | KeySetDecision | SkewDecision | End
+Command = RunTasks | Discard | JoinDecision | KeySetDecision | SkewDecision | StageSkip | End
 
 Step = tuple[QueryState, tuple[Command, ...]]
 
@@ -255,8 +256,9 @@ def _consumer_has_rows_of(state: QueryState, lost: set[StageId]) -> bool:
 def _launch_ready(state: QueryState) -> Step:
     """Start every task that is needed, is not running, and whose inputs are complete."""
     state, key_sets = decide_key_sets(state)
+    state, skips = skip_empty_stages(state)
     state, decisions = decide_joins(state)
-    commands: list[Command] = [*key_sets, *decisions]
+    commands: list[Command] = [*key_sets, *skips, *(Discard(key) for each in skips for key in each.running), *decisions]
     waiting = held_back(state)
     for stage in state.graph.stages:
         if stage.id in waiting or not state.inputs_done(stage.inputs):

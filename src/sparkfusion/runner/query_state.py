@@ -26,6 +26,7 @@ class Policy:
     adaptive_broadcast_bytes: int = 0
     key_set_bytes: int = 1 << 50
     skew_bytes: int = 0
+    skip_empty_stages: bool = False
     unsplit: str = ""
     """Why partitions cannot be split here, whatever their size."""
     task_memory: int = 1 << 50
@@ -61,7 +62,8 @@ class Portion:
 class StageState:
     """The state of one stage. `layout` lists the partitions of each task; it is decided when the stage first starts.
     `apart`: they are kept apart, so a task has as many outputs if it does not write a shuffle. `portions`: for each
-    task, which part of its partition it reads; empty if no partition is split.
+    task, which part of its partition it reads; empty if no partition is split. `skipped`: it was decided that nobody
+    needs its rows; its tasks count as done.
 
     `unfinished` counts the tasks without committed output, and `idle` those of them that do not run. They are kept
     because no event may look at every task: a stage of a thousand tasks has thousands of events.
@@ -73,6 +75,7 @@ class StageState:
     idle: int = 0
     apart: bool = False
     portions: tuple[Portion | None, ...] = ()
+    skipped: bool = False
 
     @classmethod
     def of(
@@ -88,6 +91,11 @@ class StageState:
     @property
     def done(self) -> bool:
         return self.started and self.unfinished == 0
+
+    @cached_property
+    def has_rows(self) -> bool:
+        """Whether a committed file has rows."""
+        return any(task.manifest is not None and task.manifest.rows > 0 for task in self.tasks)
 
     @cached_property
     def files_by_partition(self) -> Mapping[int, Sequence[tuple[int, FrameFile]]]:
@@ -107,6 +115,7 @@ class StageState:
             self.idle + task.is_idle - before.is_idle,
             self.apart,
             self.portions,
+            self.skipped,
         )
 
     def portion_of(self, index: int) -> Portion | None:
@@ -123,7 +132,7 @@ class StageState:
     def with_all_running(self) -> StageState:
         """The same stage after its idle tasks were started."""
         tasks = tuple(replace(task, running=True) if task.is_idle else task for task in self.tasks)
-        return StageState(self.layout, tasks, self.unfinished, 0, self.apart, self.portions)
+        return StageState(self.layout, tasks, self.unfinished, 0, self.apart, self.portions, self.skipped)
 
 
 @dataclass(frozen=True)
