@@ -87,6 +87,15 @@ SETTINGS: tuple[Setting, ...] = (
         "where that is right, whatever it costs, for tests.",
         minimum=-1,
     ),
+    Setting(
+        "sparkfusion.swap_factor",
+        "int",
+        4,
+        "If the build side of a shuffled join turns out to have at least this many times the bytes of the probe side, "
+        "and more than bytes_per_partition, the sides are swapped: the smaller one is held in memory. 0 means never. "
+        "-1 means always where that is right, for tests.",
+        minimum=-1,
+    ),
     Setting("sparkfusion.slots", "int", 0, "Tasks that run at the same time. 0 means one for each CPU core."),
     Setting(
         "sparkfusion.tasks",

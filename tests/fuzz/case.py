@@ -33,6 +33,7 @@ _SETTINGS: dict[str, tuple[object, ...]] = {
     "sparkfusion.adaptive_broadcast_bytes": (67_108_864, -1, 0),
     "sparkfusion.key_set_bytes": (33_554_432, -1, -1, 0),
     "sparkfusion.skip_empty_stages": (True, False),
+    "sparkfusion.swap_factor": (4, -1, -1, 0),
     "sparkfusion.skew_bytes": (67_108_864, -1, -1, 0),
     "sparkfusion.merge_small_partitions": (True, False),
     "sparkfusion.memory_table_bytes": (1_048_576, 1_048_576, 1),

@@ -80,7 +80,7 @@ def _collect_small_side(
     if join.null_aware or kind(join.left) != "repartition" or kind(join.right) != "repartition":
         return False
     if is_small(_leaf(join.right.repartition.input)) and join.join_type in _COLLECTABLE_RIGHT:
-        _swap(join, width)
+        swap_sides(join, width)
     elif not is_small(_leaf(join.left.repartition.input)) or join.join_type in BUILD_EMITTING:
         return False
     join.left.CopyFrom(coalesce(join.left.repartition.input))
@@ -104,7 +104,7 @@ def _build_on_smaller_side(join: pb.HashJoin, width: Callable[[PlanNode], int]) 
     left, right = _estimated_bytes(join.left), _estimated_bytes(join.right)
     if left is None or right is None or right * _WORTH_IT > left or _may_be_ordered(join.right):
         return
-    _swap(join, width)
+    swap_sides(join, width)
 
 
 def _estimated_bytes(node: PlanNode) -> int | None:
@@ -128,7 +128,7 @@ def _may_be_ordered(side: PlanNode) -> bool:
     return ordered or any(kind(node) in _ORDERED or kind(node) == "memory_scan" for node in walk(side))
 
 
-def _swap(join: pb.HashJoin, width: Callable[[PlanNode], int]) -> None:
+def swap_sides(join: pb.HashJoin, width: Callable[[PlanNode], int]) -> None:
     """Swap the inputs of the join; rows and columns stay the same."""
     left, right = width(join.left), width(join.right)
     if join.join_type in _BOTH_SIDES:

@@ -185,6 +185,7 @@ def policy_of(job: QueryJob, unsplit: str = "") -> Policy:
         key_set_bytes=settings.integer("key_set_bytes"),
         skew_bytes=settings.integer("skew_bytes"),
         skip_empty_stages=settings.flag("skip_empty_stages"),
+        swap_factor=settings.integer("swap_factor"),
         unsplit=unsplit,
         task_memory=task_memory(job),
         max_plan_bytes=settings.integer("max_plan_bytes"),

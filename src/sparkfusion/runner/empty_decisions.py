@@ -1,6 +1,6 @@
 """Stages that are not run, because they give no rows for certain, or because only such stages read them.
 
-Decided when an exchange turns out to have no rows. See docs/adr/0028-split-large-partitions-and-skip-empty-stages.md.
+Decided when an exchange turns out to have no rows. See docs/adr/0028-split-skip-and-swap-from-exact-sizes.md.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from sparkfusion.runner.join_decisions import JoinDecision, decide_joins, held_b
 from sparkfusion.runner.key_set_decisions import KeySetDecision, decide_key_sets
 from sparkfusion.runner.query_state import HEAD, Outcome, QueryState, StageState, TaskState
 from sparkfusion.runner.skew_decisions import SkewDecision, begin_stage
+from sparkfusion.runner.swap_decisions import swap_build_sides
 
 MOST_LOSSES = 8
 MOST_CRASHES = 2
@@ -265,8 +266,9 @@ def _launch_ready(state: QueryState) -> Step:
             continue
         first = not state.stage(stage.id).started
         if first:
-            state, skew = begin_stage(state, stage)
-            commands += skew
+            state, swaps = swap_build_sides(state, stage)
+            state, skew = begin_stage(state, state.graph.stage(stage.id))
+            commands += [*swaps, *skew]
         state, launches = _launch_idle(state, stage.id)
         if launches:
             commands.append(RunTasks(stage.id, launches, first))

@@ -27,6 +27,7 @@ class Policy:
     key_set_bytes: int = 1 << 50
     skew_bytes: int = 0
     skip_empty_stages: bool = False
+    swap_factor: int = 0
     unsplit: str = ""
     """Why partitions cannot be split here, whatever their size."""
     task_memory: int = 1 << 50

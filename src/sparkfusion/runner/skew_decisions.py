@@ -1,7 +1,7 @@
 """Whether partitions of a shuffle that are much larger than the others are split: decided when their reader starts.
 
 Each task of a split partition reads what some of the producer tasks wrote, and everything that the partition has of the
-other shuffles. See docs/adr/0028-split-large-partitions-and-skip-empty-stages.md.
+other shuffles. See docs/adr/0028-split-skip-and-swap-from-exact-sizes.md.
 """
 
 from __future__ import annotations
