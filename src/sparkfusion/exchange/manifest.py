@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sparkfusion.ids import TaskKey
@@ -32,12 +31,3 @@ class Manifest:
     @property
     def bytes(self) -> int:
         return sum(file.bytes for file in self.files)
-
-
-def bytes_per_partition(manifests: Iterable[Manifest], partitions: int) -> list[int]:
-    """Total bytes of each output partition over all producer tasks."""
-    totals = [0] * partitions
-    for manifest in manifests:
-        for file in manifest.files:
-            totals[file.partition] += file.bytes
-    return totals

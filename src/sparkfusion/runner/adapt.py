@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sparkfusion.exchange.manifest import bytes_per_partition
 from sparkfusion.ids import ExchangeId
 from sparkfusion.plan.isolate import Partitions
 from sparkfusion.plan.stage import ExchangeKind, Stage
@@ -27,12 +26,12 @@ def layout_of(state: QueryState, stage: Stage) -> tuple[Partitions, ...]:
 
 def shuffle_sizes(state: QueryState, stage: Stage) -> dict[ExchangeId, list[int]]:
     """The bytes of each partition of the shuffles that are divided among the tasks of a stage."""
-    shuffles = [state.graph.exchange(each) for each in stage.inputs if each not in stage.collects]
-    return {
-        exchange.id: bytes_per_partition(state.manifests(exchange.producer), exchange.partitions)
-        for exchange in shuffles
-        if exchange.kind is ExchangeKind.SHUFFLE
-    }
+    found = {}
+    for exchange in (state.graph.exchange(each) for each in stage.inputs if each not in stage.collects):
+        if exchange.kind is ExchangeKind.SHUFFLE:
+            written = state.stage(exchange.producer).bytes_by_partition
+            found[exchange.id] = [written.get(partition, 0) for partition in range(exchange.partitions)]
+    return found
 
 
 def one_task_per_partition(count: int) -> tuple[Partitions, ...]:

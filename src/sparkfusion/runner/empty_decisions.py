@@ -28,25 +28,28 @@ class StageSkip:
 
 def skip_empty_stages(state: QueryState) -> tuple[QueryState, tuple[StageSkip, ...]]:
     """Skip every stage of which it is certain now that its rows are not needed."""
-    if not state.policy.skip_empty_stages or not any(_is_empty(state, each.id) for each in state.graph.exchanges):
+    if not state.policy.skip_empty_stages:
+        return state, ()
+    empty = frozenset(each.id for each in state.graph.exchanges if _is_empty(state, each.producer))
+    if not empty:
         return state, ()
     skips: list[StageSkip] = []
     for stage in state.graph.stages:  # producers first: one skipped stage may be the reason for the next
-        if not state.stage(stage.id).started and not _gives_to_consumer(state.graph, stage):
-            empty = _empty_inputs(state, stage.inputs)
-            if empty and gives_no_rows(stage.plan, empty):
-                names = ", ".join(str(state.graph.exchange(each).producer) for each in sorted(empty))
-                state = _skip(state, stage, f"skipped: it gives no rows, because stage {names} gave none", skips)
+        known = empty & frozenset(stage.inputs)
+        if not known or state.stage(stage.id).started or _gives_to_consumer(state.graph, stage):
+            continue
+        if gives_no_rows(stage.plan, known):
+            names = ", ".join(str(state.graph.exchange(each).producer) for each in sorted(known))
+            state = _skip(state, stage, f"skipped: it gives no rows, because stage {names} gave none", skips)
+            empty |= {stage.output}
     for stage in reversed(state.graph.stages):
-        if not state.stage(stage.id).done and not _is_needed(state, stage):
-            reason = "skipped: what reads it gives no rows in any case"
-            state = _skip(state, stage, reason, skips)
+        if not state.stage(stage.id).done and not _is_needed(state, stage, empty):
+            state = _skip(state, stage, "skipped: what reads it gives no rows in any case", skips)
     return state, tuple(skips)
 
 
-def _is_empty(state: QueryState, exchange: ExchangeId) -> bool:
-    """Whether an exchange is complete, has no rows, and never will: it is not computed again from other rows."""
-    producer = state.graph.exchange(exchange).producer
+def _is_empty(state: QueryState, producer: StageId) -> bool:
+    """Whether a stage is done, gave no rows, and never will: it is not computed again from other rows."""
     stage = state.stage(producer)
     return stage.done and not stage.has_rows and all(each.deterministic for each in _below(state.graph, producer))
 
@@ -64,28 +67,23 @@ def _below(graph: StageGraph, number: StageId) -> list[Stage]:
     return list(found.values())
 
 
-def _empty_inputs(state: QueryState, inputs: tuple[ExchangeId, ...]) -> frozenset[ExchangeId]:
-    return frozenset(each for each in inputs if _is_empty(state, each))
-
-
-def _is_needed(state: QueryState, stage: Stage) -> bool:
+def _is_needed(state: QueryState, stage: Stage, empty: frozenset[ExchangeId]) -> bool:
     """Whether anything that is not skipped needs the rows of a stage. What reads a feed runs in any case."""
-    graph = state.graph
-    if _gives_to_consumer(graph, stage) or feeds_read(decode(stage.plan)):
+    graph, output = state.graph, stage.output
+    if _gives_to_consumer(graph, stage):
         return True
-    if stage.output in graph.head.inputs and not _is_pointless(state, graph.head.plan or b"", graph.head.inputs):
+    if output in graph.head.inputs and not _is_pointless(graph.head.plan or b"", graph.head.inputs, empty):
         return True
-    return any(
-        not state.stage(reader.id).skipped and not _is_pointless(state, reader.plan, reader.inputs)
-        for reader in graph.stages
-        if stage.output in reader.inputs
-    )
+    for reader in (each for each in graph.stages if output in each.inputs):
+        if not state.stage(reader.id).skipped and not _is_pointless(reader.plan, reader.inputs, empty):
+            return True
+    return bool(feeds_read(decode(stage.plan)))
 
 
-def _is_pointless(state: QueryState, plan: bytes, inputs: tuple[ExchangeId, ...]) -> bool:
+def _is_pointless(plan: bytes, inputs: tuple[ExchangeId, ...], empty: frozenset[ExchangeId]) -> bool:
     """Whether a plan gives no rows, whatever comes from those of its inputs that are not complete."""
-    empty = _empty_inputs(state, inputs)
-    return bool(empty) and gives_no_rows(plan, empty)
+    known = empty & frozenset(inputs)
+    return bool(known) and gives_no_rows(plan, known)
 
 
 def _gives_to_consumer(graph: StageGraph, stage: Stage) -> bool:

@@ -266,7 +266,7 @@ def _launch_ready(state: QueryState) -> Step:
             continue
         first = not state.stage(stage.id).started
         if first:
-            state, swaps = swap_build_sides(state, stage)
+            state, swaps = swap_build_sides(state, state.graph.stage(stage.id))
             state, skew = begin_stage(state, state.graph.stage(stage.id))
             commands += [*swaps, *skew]
         state, launches = _launch_idle(state, stage.id)

@@ -94,6 +94,11 @@ class StageState:
         return self.started and self.unfinished == 0
 
     @cached_property
+    def bytes_by_partition(self) -> Mapping[int, int]:
+        """The committed bytes of each output partition that has any."""
+        return {p: sum(file.bytes for _, file in files) for p, files in self.files_by_partition.items()}
+
+    @cached_property
     def has_rows(self) -> bool:
         """Whether a committed file has rows."""
         return any(task.manifest is not None and task.manifest.rows > 0 for task in self.tasks)

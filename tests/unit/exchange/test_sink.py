@@ -13,7 +13,7 @@ from datafusion import SessionContext
 from sparkfusion.errors import StoreFullError
 from sparkfusion.exchange.channel import Channel
 from sparkfusion.exchange.frames import FrameFileWriter, compact, has_dictionaries
-from sparkfusion.exchange.manifest import FrameFile, Manifest, bytes_per_partition
+from sparkfusion.exchange.manifest import FrameFile, Manifest
 from sparkfusion.exchange.sink import ConsumerSink, FileSink
 from sparkfusion.exchange.store import LocalFrameStore
 from sparkfusion.ids import TaskKey
@@ -72,7 +72,6 @@ def test_each_partition_with_rows_gets_a_file(store: LocalFrameStore) -> None:
     assert [(file.partition, file.rows) for file in manifest.files] == [(0, 5), (2, 20)]
     assert read(manifest, 2).column("a").to_pylist() == [*range(10), *range(100, 110)]
     assert all(file.bytes == Path(file.path).stat().st_size for file in manifest.files)
-    assert bytes_per_partition([manifest, manifest], 3) == [2 * manifest.files[0].bytes, 0, 2 * manifest.files[1].bytes]
 
 
 def test_nothing_written_means_no_file(store: LocalFrameStore, disk: Path) -> None:

@@ -73,3 +73,15 @@ def test_a_group_is_a_task_where_partitions_are_merged() -> None:
     files = (FrameFile("merged.arrow", 0, 1, 1),)
     stage = stage.with_task(0, TaskState(manifest=Manifest(TaskKey("q", 1, 0), files)))
     assert [len(stage.files_of_group(group)) for group in range(3)] == [1, 0, 0]
+
+
+def test_the_bytes_of_a_partition_come_from_all_tasks() -> None:
+    files = [
+        (FrameFile("/a", 0, 1, 10), FrameFile("/b", 2, 1, 5)),
+        (FrameFile("/c", 2, 1, 7), FrameFile("/d", 2, 1, 1)),
+    ]
+    tasks = tuple(TaskState(manifest=Manifest(TaskKey("q", 1, n), each)) for n, each in enumerate(files))
+    state = StageState(((0,), (1,)), tasks)
+    assert state.bytes_by_partition == {0: 10, 2: 13}
+    assert [task for task, _ in state.files_by_partition[2]] == [0, 1, 1]
+    assert state.has_rows
