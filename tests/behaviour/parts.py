@@ -42,6 +42,28 @@ def write_parts(directory: Path, parts: int = PARTS, rows: int = ROWS) -> Path:
     return home
 
 
+def write_files(directory: Path, name: str, rows: pa.Table, files: int) -> Path:
+    """A table in several files, in a directory of its own."""
+    home = directory / name
+    home.mkdir()
+    each = -(-rows.num_rows // files)
+    for number in range(files):
+        pq.write_table(rows.slice(number * each, each), home / f"{number}.parquet")
+    return home
+
+
+def write_keyed(directory: Path, name: str, keys: list[int | None], files: int) -> Path:
+    """A table in several files: a key `k`, which may be NULL, another key `j`, a number and a name."""
+    count = len(keys)
+    columns = {
+        "k": pa.array(keys, pa.int64()),
+        "j": pa.array([row % 11 for row in range(count)], pa.int64()),
+        "v": pa.array(range(count), pa.int64()),
+        "name": pa.array([f"name {row % 3}" for row in range(count)], pa.string()),
+    }
+    return write_files(directory, name, pa.table(columns), files)
+
+
 def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
     """The rows in an order of their own: for comparing what has no order."""
     columns = [column.to_pylist() for column in table.columns]

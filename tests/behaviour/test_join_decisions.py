@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from sparkfusion import Session
 from sparkfusion.observe.events import Event, JoinDecided, StageStarted
 from sparkfusion.observe.progress import Progress
-from tests.behaviour.parts import DISTRIBUTED, assert_distributed_like_single_node, record
+from tests.behaviour.parts import DISTRIBUTED, assert_distributed_like_single_node, record, write_keyed
 from tests.conftest import Connect
 
 BROADCAST = "sparkfusion.adaptive_broadcast_bytes"
@@ -62,32 +61,14 @@ CHAIN = (
 )
 
 
-def write(directory: Path, name: str, keys: list[int | None], files: int) -> Path:
-    """A table in several files: a key with duplicates and nulls, another key, a number and a name."""
-    rows = pa.table(
-        {
-            "k": pa.array(keys, pa.int64()),
-            "j": pa.array([row % 11 for row in range(len(keys))], pa.int64()),
-            "v": pa.array(range(len(keys)), pa.int64()),
-            "name": pa.array([f"name {row % 3}" for row in range(len(keys))], pa.string()),
-        }
-    )
-    home = directory / name
-    home.mkdir()
-    each = -(-len(keys) // files)
-    for number in range(files):
-        pq.write_table(rows.slice(number * each, each), home / f"{number}.parquet")
-    return home
-
-
 @pytest.fixture(scope="module")
 def joined(connect_shared: Connect, tmp_path_factory: pytest.TempPathFactory) -> Session:
     session = connect_shared(SHUFFLED)
     directory = tmp_path_factory.mktemp("joins")
-    session.register_parquet("small", write(directory, "small", [2, 2, 3, 5, None, 8, None, 40], 2))
-    session.register_parquet("middle", write(directory, "middle", [*range(12), None, 3, 3], 3))
-    session.register_parquet("large", write(directory, "large", [k if k % 9 else None for k in range(30)] * 3, 4))
-    session.register_parquet("empty", write(directory, "empty", [1, 2], 1))
+    session.register_parquet("small", write_keyed(directory, "small", [2, 2, 3, 5, None, 8, None, 40], 2))
+    session.register_parquet("middle", write_keyed(directory, "middle", [*range(12), None, 3, 3], 3))
+    session.register_parquet("large", write_keyed(directory, "large", [k if k % 9 else None for k in range(30)] * 3, 4))
+    session.register_parquet("empty", write_keyed(directory, "empty", [1, 2], 1))
     session.sql("create view none as select * from empty where v < 0")
     return session
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from sparkfusion import Session
 from sparkfusion.observe.events import Event, SkewDecided, StageStarted
 from sparkfusion.observe.progress import Progress
-from tests.behaviour.parts import DISTRIBUTED, assert_distributed_like_single_node, record
+from tests.behaviour.parts import DISTRIBUTED, assert_distributed_like_single_node, record, write_keyed
 from tests.conftest import Connect
 from tests.runners import Runner
 
@@ -62,33 +61,15 @@ WHOLE_JOINS = {
 }
 
 
-def write(directory: Path, name: str, keys: list[int | None], files: int) -> Path:
-    """A table in several files: a key, another key, a number and a name."""
-    rows = pa.table(
-        {
-            "k": pa.array(keys, pa.int64()),
-            "j": pa.array([row % 11 for row in range(len(keys))], pa.int64()),
-            "v": pa.array(range(len(keys)), pa.int64()),
-            "name": pa.array([f"name {row % 3}" for row in range(len(keys))], pa.string()),
-        }
-    )
-    home = directory / name
-    home.mkdir()
-    each = -(-len(keys) // files)
-    for number in range(files):
-        pq.write_table(rows.slice(number * each, each), home / f"{number}.parquet")
-    return home
-
-
 @pytest.fixture(scope="module")
 def skewed(connect_shared: Connect, tmp_path_factory: pytest.TempPathFactory) -> Session:
     """Four of five rows of `large` have the same key."""
     session = connect_shared(SHUFFLED)
     directory = tmp_path_factory.mktemp("skew")
     keys = [row % 30 if row % 5 == 0 else 3 if row % 21 else None for row in range(2000)]
-    session.register_parquet("small", write(directory, "small", [2, 2, 3, 5, None, 8, None, 40], 2))
-    session.register_parquet("middle", write(directory, "middle", [*range(12), None, 3, 3], 3))
-    session.register_parquet("large", write(directory, "large", keys, 4))
+    session.register_parquet("small", write_keyed(directory, "small", [2, 2, 3, 5, None, 8, None, 40], 2))
+    session.register_parquet("middle", write_keyed(directory, "middle", [*range(12), None, 3, 3], 3))
+    session.register_parquet("large", write_keyed(directory, "large", keys, 4))
     return session
 
 

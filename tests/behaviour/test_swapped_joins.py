@@ -4,12 +4,11 @@ same."""
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from sparkfusion import Session
 from sparkfusion.observe.events import Event, JoinDecided
-from tests.behaviour.parts import DISTRIBUTED, assert_distributed_like_single_node, record
+from tests.behaviour.parts import DISTRIBUTED, assert_distributed_like_single_node, record, write_files
 from tests.conftest import Connect
 
 SWAP = "sparkfusion.swap_factor"
@@ -79,12 +78,7 @@ def joined(connect_shared: Connect, tmp_path_factory: pytest.TempPathFactory) ->
     }
     for name, made in columns.items():
         rows = pa.table({column: pa.array(list(values)) for column, values in made.items()})
-        home = directory / name
-        home.mkdir()
-        each = -(-rows.num_rows // 3)
-        for number in range(3):
-            pq.write_table(rows.slice(number * each, each), home / f"{number}.parquet")
-        session.register_parquet(name, home)
+        session.register_parquet(name, write_files(directory, name, rows, 3))
     return session
 
 

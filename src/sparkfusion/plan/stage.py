@@ -64,7 +64,7 @@ class Stage:
     shuffle partitions at once, because every partitioned leaf of the stage is a shuffle. `deterministic`: a second
     attempt gives the same rows, so lost output may be recomputed without recomputing what was read before. `whole`: its
     one task runs the query's whole plan. `collects`: shuffles that each of its tasks reads whole. `decisions`: what was
-    decided about its joins while the query ran, and why.
+    decided about it while the query ran, and why.
     """
 
     id: StageId
