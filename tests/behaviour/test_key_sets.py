@@ -10,7 +10,7 @@ import pytest
 
 from sparkfusion import Session
 from sparkfusion.observe.events import Event, KeySetDecided
-from tests.behaviour.parts import DISTRIBUTED, assert_distributed_like_single_node, record
+from tests.behaviour.parts import DISTRIBUTED, assert_distributed_like_single_node, record, write_files
 from tests.conftest import Connect
 
 KEY_SETS = "sparkfusion.key_set_bytes"
@@ -94,12 +94,7 @@ def write(directory: Path, name: str, keys: list[int | None], files: int) -> Pat
             "name": pa.array([None if key is None else f"name {key}" for key in keys], pa.string()),
         }
     )
-    home = directory / name
-    home.mkdir()
-    each = -(-len(keys) // files)
-    for number in range(files):
-        pq.write_table(rows.slice(number * each, each), home / f"{number}.parquet")
-    return home
+    return write_files(directory, name, rows, files)
 
 
 @pytest.fixture(scope="module")

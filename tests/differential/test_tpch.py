@@ -96,12 +96,16 @@ def test_key_sets_give_the_single_node_answer(files: Path, connect_shared: Conne
 
 
 @pytest.mark.runners(LOCAL, reason="what a plan answers after a decision does not depend on where its tasks run")
+@pytest.mark.parametrize("decision", ["skew_bytes", "swap_factor"])
 @pytest.mark.parametrize("number", NUMBERS)
-def test_split_partitions_give_the_single_node_answer(files: Path, connect_shared: Connect, number: int) -> None:
-    """Every join is a shuffle join, and every partition is divided by the tasks that wrote it where that is right."""
+def test_decisions_about_shuffle_joins_give_the_single_node_answer(
+    files: Path, connect_shared: Connect, number: int, decision: str
+) -> None:
+    """Every join is a shuffle join. Where that is right, every partition is divided by the tasks that wrote it, or the
+    sides of every join are swapped."""
     settings = {"sparkfusion.broadcast_bytes": 0, "sparkfusion.adaptive_broadcast_bytes": 0, **NO_COLLECTED_JOINS}
     session = connect_shared(
-        {**settings, "sparkfusion.skew_bytes": -1, "sparkfusion.bytes_per_partition": 1, TARGET: 3}
+        {**settings, f"sparkfusion.{decision}": -1, "sparkfusion.bytes_per_partition": 1, TARGET: 3}
     )
     TPCH.register(session, files)
     query = session.sql(TPCH.queries()[number])
