@@ -9,6 +9,7 @@ from sparkfusion.observe.events import (
     QueryFinished,
     QueryPlanned,
     StageFinished,
+    StageSkipped,
     StageStarted,
     TaskFailed,
     TaskFinished,
@@ -46,6 +47,16 @@ def test_the_total_follows_what_stages_really_start() -> None:
     assert merged.tasks_total == 3
     more = after(PLANNED, StageStarted("q", 0, 9))
     assert more.tasks_total == 9
+
+
+def test_nobody_waits_for_a_skipped_stage() -> None:
+    """It may have been running, and one of its tasks may still come to its end."""
+    state = after(PLANNED, StageStarted("q", 0, 2), done(0, 0), StageSkipped("q", 0, "because"), done(0, 1))
+    assert (state.stages_done, state.stages_total) == (0, 1)
+    assert state.tasks_done == 0
+    state = reduce(advance, [StageStarted("q", 1, 1), done(1, 0), StageFinished("q", 1, 10, 80)], state)
+    assert (state.stages_done, state.stages_total) == (1, 1)
+    assert (state.tasks_done, state.tasks_total) == (1, 1)
 
 
 def test_a_task_that_ran_twice_counts_once() -> None:
