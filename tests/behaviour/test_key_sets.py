@@ -17,6 +17,7 @@ KEY_SETS = "sparkfusion.key_set_bytes"
 ALWAYS, NEVER = -1, 0
 SHUFFLED = {
     **DISTRIBUTED,
+    "sparkfusion.skip_empty_stages": False,  # a key set may not be needed any more when it is complete
     "sparkfusion.broadcast_bytes": 0,
     "datafusion.optimizer.hash_join_single_partition_threshold": 0,
     "datafusion.optimizer.hash_join_single_partition_threshold_rows": 0,
