@@ -75,6 +75,7 @@ def test_what_gives_no_rows_is_skipped(nothing: Session, sql: str) -> None:
     assert not any(isinstance(event, TaskFailed) for event in events)
 
 
+@pytest.mark.sample("local")
 @pytest.mark.parametrize("sql", KEPT.values(), ids=KEPT)
 def test_what_may_give_rows_gives_them(nothing: Session, sql: str) -> None:
     nothing.config[SKIP] = True

@@ -90,6 +90,7 @@ def test_a_split_join_gives_the_same_rows(skewed: Session, runner: Runner, sql: 
     assert any(decided.split for decided in decisions(events)) == can_split(runner)
 
 
+@pytest.mark.sample("local")
 @pytest.mark.parametrize(("sql", "reason"), WHOLE_JOINS.values(), ids=WHOLE_JOINS)
 def test_a_join_that_needs_whole_partitions_keeps_them(skewed: Session, runner: Runner, sql: str, reason: str) -> None:
     skewed.config[SKEW] = ALWAYS

@@ -86,6 +86,7 @@ def swaps(events: list[Event]) -> list[JoinDecided]:
     return [event for event in events if isinstance(event, JoinDecided) and event.reason.startswith("sides swapped: ")]
 
 
+@pytest.mark.sample("local")
 @pytest.mark.parametrize("sql", SWAPPED.values(), ids=SWAPPED)
 def test_a_swapped_join_gives_the_same_rows(joined: Session, sql: str) -> None:
     joined.config[SWAP] = ALWAYS
