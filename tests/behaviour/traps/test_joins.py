@@ -127,7 +127,7 @@ def test_the_left_side_is_whole_in_every_task(connected: Connected) -> None:
 def test_collected_left_without_handling_differs(connected: Connected, monkeypatch: pytest.MonkeyPatch) -> None:
     every_group = QueryState.files
 
-    def first_group_only(self: QueryState, exchange: int, group: int) -> Any:
+    def first_group_only(self: QueryState, exchange: int, group: int, portion: object = None) -> Any:
         is_shuffle = self.graph.exchange(exchange).kind is ExchangeKind.SHUFFLE
         return every_group(self, exchange, group) if is_shuffle or group == 0 else []
 
