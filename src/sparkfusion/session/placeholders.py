@@ -74,20 +74,28 @@ class Placeholders:
         if self._home is None:
             self._home = OwnedDirectory(self._purpose, Path(tempfile.gettempdir()))
         directory = self._home.path / str(number)
-        holds = _Holds()
-        weakref.finalize(holds, _let_go, directory, os.getpid(), weakref.WeakMethod(forget), number).atexit = False
+        condition = condition_while_read("is_placeholder", number, directory, forget)
         directory.mkdir()
         for part in range(parts):
             (directory / f"{part:06d}.arrow").write_bytes(_PLACEHOLDER)
         context.register_arrow(name, str(directory), schema=columns)
         scan = context.table(name)
-        condition = udf(holds, [pa.int64()], pa.bool_(), "immutable", "is_placeholder")
-        return scan.logical_plan().to_variant().table_name(), scan.filter(condition(lit(number)))
+        return scan.logical_plan().to_variant().table_name(), scan.filter(condition)
 
     def close(self) -> None:
         self._elsewhere.clear()
         if self._home is not None:
             self._home.close()
+
+
+def condition_while_read(name: str, number: int, directory: Path, forget: Forget) -> datafusion.Expr:
+    """A condition that is true for every row, shown in logical plans as `name(Int64(number))`.
+
+    When the last plan that holds it is gone, the directory is removed and `forget` is called.
+    """
+    holds = _Holds()
+    weakref.finalize(holds, _let_go, directory, os.getpid(), weakref.WeakMethod(forget), number).atexit = False
+    return udf(holds, [pa.int64()], pa.bool_(), "immutable", name)(lit(number))
 
 
 def _let_go(directory: Path, owner: int, forget: weakref.WeakMethod[Forget], number: int) -> None:

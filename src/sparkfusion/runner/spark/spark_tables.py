@@ -20,6 +20,7 @@ from sparkfusion.plan.wire import decode
 from sparkfusion.runner.base import AdoptedTable
 from sparkfusion.runner.spark.filters import spark_filter
 from sparkfusion.runner.spark.rows import Piece, limit_partitions, mark_rows
+from sparkfusion.runner.spark.spark_catalog import CatalogOfSpark
 from sparkfusion.runner.spark.spark_task import TableInput, table_mark
 from sparkfusion.runner.spark.spark_types import arrow_schema
 
@@ -37,6 +38,7 @@ class SparkTables:
         self._numbers = itertools.count()
         self._lock = threading.Lock()
         self._frames: dict[TableId, tuple[DataFrame, AdoptedTable]] = {}
+        self.catalog = CatalogOfSpark(session, self)
 
     def adopt(self, source: object) -> AdoptedTable:
         dataframe = self._find_table(source) if isinstance(source, str) else source
@@ -52,7 +54,7 @@ class SparkTables:
                 "a streaming DataFrame cannot be registered, because it never ends", hint="register a batch DataFrame"
             )
         parts = max(_FEWEST_PARTS, 4 * self._session.sparkContext.defaultParallelism)
-        table = AdoptedTable(next(self._numbers), self._schema_of(dataframe), _size_guess(dataframe), parts)
+        table = AdoptedTable(next(self._numbers), self.schema_of(dataframe), _size_guess(dataframe), parts)
         with self._lock:
             self._frames[table.id] = (dataframe, table)
         return table
@@ -95,7 +97,7 @@ class SparkTables:
         runs the DataFrame's own stages now, under the caller's job tag.
         """
         dataframe, table = self._frames[read.table]
-        if self._schema_of(dataframe) != table.schema:
+        if self.schema_of(dataframe) != table.schema:
             raise UserError(
                 "a setting of the Spark session changed the Arrow types of a registered DataFrame",
                 hint=f"set {_TIME_ZONE} and {_LARGE_TYPES} back, or register the DataFrame again",
@@ -108,7 +110,8 @@ class SparkTables:
         batches = placed.select(columns)._jdf.toArrowBatchRdd().toJavaRDD()
         return mark_rows(self._session.sparkContext, table_mark(read.table), batches)
 
-    def _schema_of(self, dataframe: DataFrame) -> Any:
+    def schema_of(self, dataframe: DataFrame) -> Any:
+        """The Arrow schema in which the rows of a DataFrame come."""
         conf = dataframe.sparkSession.conf
         large = str(conf.get(_LARGE_TYPES, "false")).lower() == "true"
         try:
