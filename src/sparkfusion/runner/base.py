@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
@@ -71,7 +71,7 @@ class CatalogTable:
     Attributes:
         name: as the query has it.
         schema: what Spark's rows would be as Arrow.
-        frame: Spark's DataFrame of it, for `SparkFrames.adopt`.
+        dataframe: Spark's, of all its rows, for `SparkFrames.adopt`.
         files: all its files, if they are Parquet files of this machine that DataFusion may read.
         partitions: the columns whose values are not in the files; they are the last ones.
         trusts_dates: Spark takes dates and timestamps in files of other programs as they are.
@@ -80,11 +80,21 @@ class CatalogTable:
 
     name: str
     schema: pa.Schema
-    frame: object
+    dataframe: object
     files: tuple[CatalogFile, ...] = ()
     partitions: tuple[str, ...] = ()
     trusts_dates: bool = False
     why_spark: str | None = None
+
+
+@dataclass(frozen=True)
+class SparkWrite:
+    """How rows are written to a table of Spark's catalog. `format` is Spark's default if it is None."""
+
+    table: str
+    mode: Literal["append", "overwrite", "error", "ignore"]
+    format: str | None = None
+    partition_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -141,8 +151,12 @@ class SparkCatalog(Protocol):
         """The tables of a database, of Spark's current one if none is named, and temporary views."""
         ...
 
-    def save(self, frame: Any, name: str, mode: str, format: str | None, partition_by: tuple[str, ...]) -> None:
-        """Write a Spark DataFrame to a table of the catalog, with Spark's own writer."""
+    def exists(self, table: str) -> bool:
+        """Whether there is a table or view of that name, as Spark's SQL spells it."""
+        ...
+
+    def save(self, dataframe: Any, write: SparkWrite) -> None:
+        """Write a Spark DataFrame to a table, with Spark's own writer."""
         ...
 
 
@@ -156,6 +170,10 @@ class SparkFrames(Protocol):
 
     def adopt(self, source: object) -> AdoptedTable:
         """Take a Spark DataFrame, or a table or view by its name, as an input of queries, or raise a `UserError`."""
+        ...
+
+    def reads_table(self, name: str, files: Collection[str], tables: Collection[TableId]) -> bool:
+        """Whether a query over these files and adopted tables reads a table of the catalog, or may read it."""
         ...
 
     def release(self, table: TableId) -> None:

@@ -19,7 +19,7 @@ from datafusion import SessionContext
 from datafusion.catalog import Catalog, Schema, Table
 
 from sparkfusion.errors import UserError
-from sparkfusion.runner.base import CatalogTable, SparkFrames
+from sparkfusion.runner.base import CatalogTable, ListedTable, SparkFrames
 from sparkfusion.session.adopted_tables import AdoptedTables
 from sparkfusion.session.external_statement import REFERENCE
 from sparkfusion.session.linked_files import LinkedFiles
@@ -110,6 +110,17 @@ class CatalogTables:
             self._spark.catalog.use(name)
         return True
 
+    def listed(self, database: str | None) -> list[ListedTable]:
+        """Tables of a database of Spark's, and temporary views; none if queries do not find them."""
+        if self._spark is None or self._settings.ours.text("spark_catalog") == "off":
+            if database is not None:
+                raise UserError(
+                    f"cannot list the tables of {database!r}: queries of this session do not use Spark's catalog",
+                    hint="use sparkfusion.connect(spark), and set sparkfusion.spark_catalog to auto",
+                )
+            return []
+        return self._spark.catalog.tables(database)
+
     def describe(self, dataframe: datafusion.DataFrame) -> list[str]:
         """For each table of Spark's catalog that a query reads, how it is read, and why."""
         return [*self.links.describe(dataframe), *self._of_spark.describe(dataframe)]
@@ -162,7 +173,7 @@ class CatalogTables:
             why = self._why_different(table)
         if why is None:
             return self._by_datafusion(table)
-        return self._of_spark.read(table.name, spark.adopt(table.frame), spark.release, why)
+        return self._of_spark.read(table.name, spark.adopt(table.dataframe), spark.release, why)
 
     def _why_different(self, table: CatalogTable) -> str | None:
         paths = [file.path for file in table.files]

@@ -12,12 +12,12 @@ _UNSAID = "sparkfusion: not in the text"
 
 
 def tables_named(text: str) -> list[Name]:
-    """The names of tables in a statement, in its order, without those of its own CTEs.
+    """The names of tables in a statement, each once, without those of its own CTEs.
 
     DataFusion looks every name up before it plans. The context knows no table, so planning fails and nothing runs.
 
-    >>> tables_named('with c as (select 1) select * from T join db."U" using (k), c, cat.db.v where x in (table w)')
-    [('t',), ('db', 'U'), ('cat', 'db', 'v'), ('w',)]
+    >>> sorted(tables_named('with c as (select 1) select * from T, db."U", c where x in (select y from cat.db.v)'))
+    [('cat', 'db', 'v'), ('db', 'U'), ('t',)]
     """
     asked = dict[Name, None]()
     config = SessionConfig().with_default_catalog_and_schema(_UNSAID, _UNSAID).with_information_schema(enabled=False)

@@ -13,7 +13,8 @@ from pyspark.sql import DataFrameWriter, SparkSession
 from pyspark.sql.types import StructType
 
 from sparkfusion.errors import UserError, clean_message
-from sparkfusion.runner.base import CatalogTable, ListedTable
+from sparkfusion.runner.base import CatalogTable, ListedTable, SparkWrite
+from sparkfusion.runner.spark.spark_errors import spark_error
 from sparkfusion.runner.spark.table_files import OnlySparkError, list_table_files
 
 if TYPE_CHECKING:
@@ -41,31 +42,40 @@ class CatalogOfSpark:
 
     def find(self, name: tuple[str, ...]) -> CatalogTable | None:
         shown = ".".join(name)
+        if not self._has(name):
+            return None
         try:
-            if not self._session.catalog.tableExists(quote(name)):  # Spark logs an error if a table is not found
-                return None
-            frame = self._session.table(quote(name))
-            plan = frame._jdf.queryExecution().optimizedPlan()
+            dataframe = self._session.table(quote(name))
+            plan = dataframe._jdf.queryExecution().optimizedPlan()
         except PySparkException as error:
-            if _is_unknown(error):
-                return None
             raise _refused(shown, error) from error
         try:
-            schema = self._tables.schema_of(frame)
+            schema = self._tables.schema_of(dataframe)
         except UserError as error:
             error.message = f"cannot read table {shown!r} of Spark's catalog: {error.message}"
             raise
         try:
-            _check_columns(frame.schema)
-            found = list_table_files(self._session, frame, plan)
+            found = list_table_files(self._session, dataframe, plan)
+            _check_columns(dataframe.schema)
         except OnlySparkError as error:
-            return CatalogTable(shown, schema, frame, why_spark=str(error))
+            return CatalogTable(shown, schema, dataframe, why_spark=str(error))
         except Exception as error:  # Spark's own classes may differ in another version or vendor's build
-            return CatalogTable(shown, schema, frame, why_spark=f"Spark does not tell its files ({_first_line(error)})")
+            return CatalogTable(
+                shown, schema, dataframe, why_spark=f"Spark does not tell its files ({_first_line(error)})"
+            )
         if tuple(schema.names[len(schema) - len(found.partitions) :]) != found.partitions:
-            return CatalogTable(shown, schema, frame, why_spark="its partition columns are not the last ones")
+            return CatalogTable(shown, schema, dataframe, why_spark="its partition columns are not the last ones")
         trusts = str(self._session.conf.get(_REBASE_MODE)).upper() == "CORRECTED"
-        return CatalogTable(shown, schema, frame, found.files, found.partitions, trusts_dates=trusts)
+        return CatalogTable(shown, schema, dataframe, found.files, found.partitions, trusts_dates=trusts)
+
+    def _has(self, name: tuple[str, ...]) -> bool:
+        """Asked first, because Spark logs an error when it does not find a table that it should read."""
+        try:
+            return bool(self._session.catalog.tableExists(quote(name)))
+        except PySparkException as error:
+            if _is_unknown(error):
+                return False
+            raise _refused(".".join(name), error) from error
 
     def use(self, name: tuple[str, ...]) -> None:
         try:
@@ -83,14 +93,22 @@ class CatalogOfSpark:
             for each in listed
         ]
 
-    def save(self, frame: Any, name: str, mode: str, format: str | None, partition_by: tuple[str, ...]) -> None:
-        writer: DataFrameWriter = frame.write.mode(mode)
-        writer = writer.format(format) if format is not None else writer
-        writer = writer.partitionBy(*partition_by) if partition_by else writer
+    def exists(self, table: str) -> bool:
         try:
-            writer.saveAsTable(name)
+            return bool(self._session.catalog.tableExists(table))
+        except PySparkException as error:
+            raise UserError(f"Spark cannot find table {table!r}: {_brief(error)}") from error
+
+    def save(self, dataframe: Any, write: SparkWrite) -> None:
+        writer: DataFrameWriter = dataframe.write.mode(write.mode)
+        writer = writer.format(write.format) if write.format is not None else writer
+        writer = writer.partitionBy(*write.partition_by) if write.partition_by else writer
+        try:
+            writer.saveAsTable(write.table)
         except (AnalysisException, ParseException) as error:
-            raise UserError(f"Spark cannot write table {name!r}: {_brief(error)}") from error
+            raise UserError(f"Spark cannot write table {write.table!r}: {_brief(error)}") from error
+        except PySparkException as error:
+            raise spark_error(error, ()) from error
 
 
 def quote(name: tuple[str, ...]) -> str:
@@ -123,9 +141,9 @@ def _first_line(error: Exception) -> str:
 
 
 def _check_columns(schema: StructType) -> None:
-    """Columns that Spark pads, checks or fills when it reads them carry a mark in their metadata."""
+    """Columns that Spark compares or fills in its own way carry a mark in their metadata."""
     for field in schema.fields:
         if any("__CHAR_VARCHAR_TYPE_STRING" in key for key in field.metadata):
-            raise OnlySparkError(f"column {field.name!r} is CHAR or VARCHAR, which Spark pads")
+            raise OnlySparkError(f"column {field.name!r} is VARCHAR, whose length Spark knows")
         if odd := set(field.metadata) - _HARMLESS_METADATA:
             raise OnlySparkError(f"column {field.name!r} has {', '.join(sorted(odd))}, which only Spark knows")

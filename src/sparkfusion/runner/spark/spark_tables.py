@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException
@@ -61,6 +62,15 @@ class SparkTables:
 
     def release(self, table: TableId) -> None:
         self._frames.pop(table, None)  # without the lock: a garbage collection may come here while it is held
+
+    def reads_table(self, name: str, files: Collection[str], tables: Collection[TableId]) -> bool:
+        """Whether a query reads a table: it shares a file with it, or reads tables that have no files to compare."""
+        if not self.catalog.exists(name):
+            return False
+        own = _paths(self._find_table(name))
+        adopted = [self._frames[table][0] for table in tables]
+        shared = not own.isdisjoint(files) or any(not own.isdisjoint(_paths(each)) for each in adopted)
+        return shared or any(_reads_without_files(each) for each in adopted)
 
     def _find_table(self, name: str) -> DataFrame:
         try:
@@ -149,6 +159,18 @@ def _piece(rows: Any, wanted: Sequence[int], parts: int) -> Piece | None:
     count = rows.getNumPartitions()
     found = [i for part in wanted for i in range(part * count // parts, (part + 1) * count // parts)]
     return Piece(rows, tuple(sorted(found))) if found else None
+
+
+def _paths(dataframe: DataFrame) -> frozenset[str]:
+    """The files below a DataFrame, without their schemes and hosts, as plans name them."""
+    return frozenset(unquote(urlsplit(url).path).lstrip("/") for url in dataframe.inputFiles())
+
+
+def _reads_without_files(dataframe: DataFrame) -> bool:
+    """Whether a DataFrame reads a table that is not made of files, such as one of a JDBC catalog."""
+    leaves = dataframe._jdf.queryExecution().analyzed().collectLeaves().mkString("\n").splitlines()
+    relations = [leaf for leaf in leaves if leaf.startswith("Relation")]
+    return any(leaf.startswith("RelationV2") for leaf in relations) or bool(relations and not _paths(dataframe))
 
 
 def _size_guess(dataframe: DataFrame) -> int:

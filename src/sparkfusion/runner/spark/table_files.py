@@ -35,6 +35,7 @@ _WHOLE_TYPES = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongTy
 _SEPARATOR = "\u0001"
 _WHY = {
     "View": "it is a view, whose SQL is Spark's",
+    "Project": "Spark computes columns when it reads it, such as padded CHAR columns",
     "InMemoryRelation": "Spark has it in its cache",
     "HiveTableRelation": "Spark reads it with a Hive SerDe",
     "DataSourceV2Relation": "its catalog has a reader of its own",
@@ -47,18 +48,18 @@ class OnlySparkError(Exception):
 
 
 @dataclass(frozen=True)
-class TableFiles:
+class ListedFiles:
     files: tuple[CatalogFile, ...]
     partitions: tuple[str, ...]
 
 
-def list_table_files(session: SparkSession, frame: DataFrame, optimized: Any) -> TableFiles:
+def list_table_files(session: SparkSession, dataframe: DataFrame, optimized: Any) -> ListedFiles:
     """Every file that Spark would read for the whole table. Raises `OnlySparkError` if there is more to it.
 
     Args:
-        optimized: Spark's optimized plan of `frame`, a table of the catalog.
+        optimized: Spark's optimized plan of `dataframe`, a table of the catalog.
     """
-    _check_plan(frame._jdf.queryExecution().analyzed(), optimized)
+    _check_plan(dataframe._jdf.queryExecution().analyzed(), optimized)
     relation = optimized.relation()
     if _class(relation) != _FILES:
         raise OnlySparkError("it is not made of files")
@@ -74,10 +75,10 @@ def list_table_files(session: SparkSession, frame: DataFrame, optimized: Any) ->
     paths = [_local_path(url) for url in _lines(listed)]
     columns = spark.StructType.fromJson(json.loads(relation.partitionSchema().json()))
     if not columns.fields:
-        return TableFiles(tuple(CatalogFile(path) for path in sorted(paths)), ())
+        return ListedFiles(tuple(CatalogFile(path) for path in sorted(paths)), ())
     known = frozenset(index.partitionSpec().partitions().mkString(_SEPARATOR).split(_SEPARATOR))
     files = tuple(CatalogFile(path, _values(path, columns, known)) for path in sorted(paths))
-    return TableFiles(files, tuple(columns.names))
+    return ListedFiles(files, tuple(columns.names))
 
 
 def _check_plan(analyzed: Any, optimized: Any) -> None:
