@@ -1,4 +1,4 @@
-"""TPC-H by the names of Spark's catalog: read by DataFusion and through Spark, each query gives the single-node answer."""
+"""TPC-H by names of Spark's catalog: read by DataFusion and through Spark, queries give the single-node answer."""
 
 from __future__ import annotations
 

@@ -71,9 +71,7 @@ class AdoptedTables:
 
     def describe(self, dataframe: datafusion.DataFrame) -> list[str]:
         """A line for each table that a query reads and that was not registered: why its rows come through Spark."""
-        if not self._reasons:
-            return []
-        found = [table for table in self._tables_read_by(dataframe) if table in self._reasons]
+        found = [table for table in self._placeholders.named_in(dataframe) if table in self._reasons]
         return [f"table {self._hints[table].name}: through Spark, because {self._reasons[table]}" for table in found]
 
     def _forget(self, table: TableId) -> None:
@@ -92,15 +90,12 @@ class AdoptedTables:
 
     def read_by(self, dataframe: datafusion.DataFrame) -> list[str]:
         """The names of such tables that DataFusion's own plan of the query reads."""
-        return [self._hints[table].name for table in self._tables_read_by(dataframe)]
-
-    def _tables_read_by(self, dataframe: datafusion.DataFrame) -> list[TableId]:
         home = self._placeholders.home
         if home is None:
             return []
         text = dataframe.execution_plan().display_indent()
         found = re.findall(re.escape(object_path(str(home))) + r"/(\d+)/", text)
-        return [int(table) for table in dict.fromkeys(found)]
+        return [self._hints[int(table)].name for table in dict.fromkeys(found)]
 
     def close(self) -> None:
         self._placeholders.close()

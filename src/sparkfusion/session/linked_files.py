@@ -8,7 +8,6 @@ tasks name the files themselves.
 from __future__ import annotations
 
 import itertools
-import re
 import tempfile
 import threading
 from collections.abc import Sequence
@@ -26,10 +25,9 @@ from sparkfusion.plan.wire import PlanNode, file_scan_conf, walk
 from sparkfusion.runner.base import CatalogFile
 from sparkfusion.session.file_tables import show_partitions
 from sparkfusion.session.layout import PartitionColumn
-from sparkfusion.session.placeholders import condition_while_read
+from sparkfusion.session.placeholders import condition_while_read, numbers_in
 
 _CONDITION = "is_linked"
-_IN_PLAN = re.compile(rf"\b{_CONDITION}\(Int64\((\d+)\)\)")
 
 
 class LinkedFiles:
@@ -88,7 +86,7 @@ class LinkedFiles:
         """Refuse a query over files that are gone: DataFusion leaves out links to nowhere."""
         if not self._tables:
             return
-        for number in read_by(dataframe):
+        for number in numbers_in(dataframe, _CONDITION):
             name, targets = self._tables.get(number, ("", {}))
             for path in targets.values():
                 if not Path(path).exists():
@@ -99,17 +97,12 @@ class LinkedFiles:
 
     def describe(self, dataframe: datafusion.DataFrame) -> list[str]:
         """A line for each such table that a query reads."""
-        found = [self._tables[number] for number in read_by(dataframe) if number in self._tables]
+        found = [self._tables[number] for number in numbers_in(dataframe, _CONDITION) if number in self._tables]
         return [f"table {name}: {_count(len(targets))}, read by DataFusion" for name, targets in found]
 
     def close(self) -> None:
         if self._home is not None:
             self._home.close()
-
-
-def read_by(dataframe: datafusion.DataFrame) -> list[int]:
-    """The numbers of the tables of links in a query."""
-    return sorted({int(number) for number in _IN_PLAN.findall(dataframe.logical_plan().display_indent())})
 
 
 def _directory(column: str, value: str | None) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import AnalysisException, ParseException, PySparkException
-from pyspark.sql import DataFrameWriter, SparkSession
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql.types import StructType
 
 from sparkfusion.errors import UserError, clean_message
@@ -30,6 +31,7 @@ _UNKNOWN = frozenset(
     }
 )
 _REBASE_MODE = "spark.sql.parquet.datetimeRebaseModeInRead"
+_SPARKS_ERRORS = (PySparkException, Py4JJavaError)
 _HARMLESS_METADATA = frozenset({"comment"})
 
 
@@ -46,8 +48,8 @@ class CatalogOfSpark:
             return None
         try:
             dataframe = self._session.table(quote(name))
-            plan = dataframe._jdf.queryExecution().optimizedPlan()
-        except PySparkException as error:
+            plan = _optimized(dataframe)
+        except _SPARKS_ERRORS as error:
             raise _refused(shown, error) from error
         try:
             schema = self._tables.schema_of(dataframe)
@@ -55,6 +57,8 @@ class CatalogOfSpark:
             error.message = f"cannot read table {shown!r} of Spark's catalog: {error.message}"
             raise
         try:
+            if plan is None:
+                raise OnlySparkError("this Spark does not show its plans")
             found = list_table_files(self._session, dataframe, plan)
             _check_columns(dataframe.schema)
         except OnlySparkError as error:
@@ -72,8 +76,8 @@ class CatalogOfSpark:
         """Asked first, because Spark logs an error when it does not find a table that it should read."""
         try:
             return bool(self._session.catalog.tableExists(quote(name)))
-        except PySparkException as error:
-            if _is_unknown(error):
+        except _SPARKS_ERRORS as error:
+            if isinstance(error, PySparkException) and _is_unknown(error):
                 return False
             raise _refused(".".join(name), error) from error
 
@@ -125,7 +129,17 @@ def _is_unknown(error: PySparkException) -> bool:
     return condition.split(".")[0] in _UNKNOWN or "CatalogNotFoundException" in type(error).__name__
 
 
-def _refused(name: str, error: PySparkException) -> UserError:
+def _optimized(dataframe: DataFrame) -> Any:
+    """Spark's plan of a whole table; None if this build of Spark does not show it. Making it may refuse access."""
+    try:
+        return dataframe._jdf.queryExecution().optimizedPlan()
+    except Py4JJavaError:
+        raise
+    except Py4JError:  # the method may not be called
+        return None
+
+
+def _refused(name: str, error: Exception) -> UserError:
     return UserError(
         f"Spark refuses to read table {name!r}: {_brief(error)}",
         hint="what Spark may not read, sparkfusion does not read either; ask spark.table for Spark's own error",
@@ -133,6 +147,9 @@ def _refused(name: str, error: PySparkException) -> UserError:
 
 
 def _brief(error: Exception) -> str:
+    """Spark's words, without its stack traces and plans."""
+    if isinstance(error, Py4JJavaError):
+        return str(error.java_exception).splitlines()[0]
     return clean_message(error).split("\nJVM stacktrace")[0].split(";\n'")[0].strip()
 
 
