@@ -11,7 +11,6 @@ import pytest
 import sparkfusion
 from tests.docs.settings_page import PAGE, render
 from tests.docs.snippets import PAGES, ROOT, SNIPPET, run_snippets
-from tests.spark.catalog_rows import callbacks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,8 +50,7 @@ def test_the_python_snippets_about_sparks_catalog_run_in_order(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     try:
-        with callbacks(spark):
-            printed = run_snippets(ROOT / "docs" / "spark-catalog.md")
+        printed = run_snippets(ROOT / "docs" / "spark-catalog.md")
     finally:
         spark.sql("use default")
         spark.sql("drop database if exists shop cascade")

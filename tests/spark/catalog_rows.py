@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -26,17 +26,6 @@ def database(spark: SparkSession, name: str, directory: Path) -> Iterator[str]:
     finally:
         spark.sql("use default")
         spark.sql(f"drop database {name} cascade")
-
-
-@contextmanager
-def callbacks(spark: SparkSession) -> Iterator[None]:
-    """Python functions that Spark's driver calls, as in foreachBatch: the threads that serve them end with this."""
-    gateway: Any = spark.sparkContext._gateway
-    try:
-        yield
-    finally:
-        gateway.shutdown_callback_server()
-        gateway._callback_server = None
 
 
 def assert_like_spark(session: Session, spark: SparkSession, query: str) -> pa.Table:

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sparkfusion import Session, UserError
 from tests.behaviour.probes import Counter
 from tests.conftest import Connect
-from tests.spark.catalog_rows import callbacks, database
+from tests.spark.catalog_rows import database
 
 SPLIT = {"sparkfusion.bytes_per_partition": 1}
 
@@ -116,8 +116,7 @@ def test_micro_batches_of_a_stream_run_through_sparkfusion(
 
     stream = spark.readStream.schema("id bigint").option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
     writer = stream.writeStream.foreachBatch(run_batch).trigger(availableNow=True)
-    with callbacks(spark):
-        query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
-        assert query.awaitTermination(300)
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    assert query.awaitTermination(300)
     assert batches == [0, 1, 2]
     assert rows(spark, f"{db}.batches") == [(batch, odd, 5) for batch in range(3) for odd in range(2)]

@@ -42,8 +42,8 @@ _WRITES = re.compile(
     re.IGNORECASE,
 )
 _MAKES = re.compile(
-    rf"\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:TEMPORARY\s+|UNBOUNDED\s+|EXTERNAL\s+)*(?:TABLE|VIEW)\s+(?:IF\s+NOT\s+EXISTS\s+)?"
-    rf"({REFERENCE.pattern})",
+    rf"\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:TEMPORARY\s+|UNBOUNDED\s+|EXTERNAL\s+)*(?:TABLE|(?P<view>VIEW))\s+"
+    rf"(?:IF\s+NOT\s+EXISTS\s+)?(?P<name>{REFERENCE.pattern})",
     re.IGNORECASE,
 )
 
@@ -131,14 +131,17 @@ class CatalogTables:
         if written is not None:
             self._refuse_write(text[written.start(1) : written.end(1)], spark)
         made = _MAKES.match(masked)
-        skipped = set(_names_in(text[made.start(1) : made.end(1)])) if made is not None else set()
+        skipped = set(_names_in(text[made.start("name") : made.end("name")])) if made is not None else set()
         found = {}
         for name in tables_named(text):
             if name in skipped or self._is_own(name):
                 continue
             table = spark.catalog.find(name)
-            if table is not None:
-                found[name] = Table(self._read(table, spark, native=native))
+            if table is None:
+                continue
+            if made is not None and made["view"]:
+                raise _no_view(table.name)
+            found[name] = Table(self._read(table, spark, native=native))
         return found
 
     def _refuse_write(self, target: str, spark: SparkFrames) -> None:
@@ -234,6 +237,14 @@ def _schema_of(context: SessionContext, catalog: str, schema: str) -> Iterator[S
     finally:
         if made and not home.schema(schema).names():
             home.deregister_schema(schema)
+
+
+def _no_view(table: str) -> UserError:
+    return UserError(
+        f"cannot create a view over {table!r}: it is a table of Spark's catalog, and the view would keep the files "
+        "that the table has now",
+        hint="create the view in Spark, with spark.sql; or copy the rows: create table … as select …",
+    )
 
 
 def _names_in(reference: str) -> list[Name]:
