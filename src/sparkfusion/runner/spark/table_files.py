@@ -18,7 +18,9 @@ _PARQUET = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 _FILES = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
 _FROM_CATALOG = "CatalogFileIndex"
 _INDEXES = frozenset({_FROM_CATALOG, "InMemoryFileIndex", "PrunedInMemoryFileIndex"})
-_HARMLESS_OPTIONS = frozenset({"path", "serialization.format", "compression", "parquet.compression", "mergeschema"})
+_HARMLESS_OPTIONS = frozenset(
+    {"path", "serialization.format", "compression", "parquet.compression", "mergeschema", "partitionoverwritemode"}
+)
 _MUST_BE_OFF = (
     "spark.sql.files.ignoreCorruptFiles",
     "spark.sql.files.ignoreMissingFiles",
