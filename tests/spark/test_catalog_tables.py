@@ -225,6 +225,10 @@ def test_only_files_that_the_catalog_lists_are_read(
         pq.write_table(pa.table({"n": [99]}), tmp_path / "home" / hidden / "part.parquet")
     assert how(session, table) == f"2 Parquet files, {BY_DATAFUSION}"
     assert sorted(assert_like_spark(session, spark, f"select n from {table}")["n"].to_pylist()) == [1, 2]
+    spark.sql(f"alter table {table} add partition (p = 10) location '{tmp_path}/home/p=2'")
+    assert "two partitions are in the same directory" in how(session, table)
+    assert {"n": 2, "p": 10} in assert_like_spark(session, spark, f"select * from {table}").to_pylist()
+    spark.sql(f"alter table {table} drop partition (p = 10)")
     (tmp_path / "home" / "p=7").mkdir()
     pq.write_table(pa.table({"n": [7]}), tmp_path / "home" / "p=7" / "part.parquet")
     spark.sql(f"alter table {table} add partition (p = 8) location '{tmp_path}/home/p=7'")

@@ -66,7 +66,7 @@ def list_table_files(session: SparkSession, dataframe: DataFrame, optimized: Any
     if _class(relation) != _FILES:
         raise OnlySparkError("it is not made of files")
     if _class(relation.fileFormat()) != _PARQUET:
-        raise OnlySparkError(_why_format(relation.toString()))
+        raise OnlySparkError(_why_format(relation))
     _check_options(session, relation)
     index = relation.location()
     if _simple_class(index) not in _INDEXES:
@@ -79,6 +79,8 @@ def list_table_files(session: SparkSession, dataframe: DataFrame, optimized: Any
     if not columns.fields:
         return ListedFiles(tuple(CatalogFile(path) for path in sorted(paths)), ())
     known = frozenset(index.partitionSpec().partitions().mkString(_SEPARATOR).split(_SEPARATOR))
+    if len({partition.rpartition("],")[2] for partition in known}) < len(known):
+        raise OnlySparkError("two partitions are in the same directory")
     files = tuple(CatalogFile(path, _values(path, columns, known)) for path in sorted(paths))
     return ListedFiles(files, tuple(columns.names))
 
@@ -93,11 +95,13 @@ def _check_plan(analyzed: Any, optimized: Any) -> None:
             raise OnlySparkError(_WHY.get(kind, f"Spark's plan of it is not a plain scan but starts with {kind}"))
 
 
-def _why_format(relation: str) -> str:
-    format = relation.split("(", maxsplit=1)[0].rsplit(" ", maxsplit=1)[-1].lower()
-    if format in ("csv", "json"):
-        return f"its format is {format}, where Spark reads bad and empty values in its own way"
-    return f"its format is {format or 'not Parquet'}"
+def _why_format(relation: Any) -> str:
+    name = str(relation.toString()).lower()
+    if name in ("csv", "json"):
+        return f"its format is {name}, where Spark reads bad and empty values in its own way"
+    if name == "parquet":  # of Delta, for example
+        return f"its Parquet files are read by {_simple_class(relation.fileFormat())}"
+    return f"its format is {name}"
 
 
 def _check_options(session: SparkSession, relation: Any) -> None:
