@@ -27,6 +27,10 @@ _PLAIN = (
     *(pa.float32(), pa.float64(), pa.date32()),
     *(pa.string(), pa.binary()),
 )
+_FORMS = {
+    **dict.fromkeys((pa.large_string(), pa.string_view()), pa.string()),
+    **dict.fromkeys((pa.large_binary(), pa.binary_view()), pa.binary()),
+}
 
 Version = tuple[int, int, int]
 
@@ -168,7 +172,8 @@ def _fields_equal(stored: Sequence[pa.Field], wanted: Sequence[pa.Field]) -> boo
 
 
 def _small(kind: pa.DataType) -> pa.DataType:
-    return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(kind, kind)
+    """Texts and binaries in one of their forms: which form a program had in memory does not change its files."""
+    return _FORMS.get(kind, kind)
 
 
 def _has_dates(kind: pa.DataType) -> bool:
