@@ -15,7 +15,7 @@ from sparkfusion.verify import compare_tables
 from tests.conftest import Connect
 from tests.spark.catalog_rows import database
 
-SCALE = 0.001
+SCALE = 0.01
 SAMPLE = (3, 18)
 NUMBERS = [
     pytest.param(number, marks=() if number in SAMPLE else pytest.mark.long)
@@ -60,4 +60,6 @@ def test_query_gives_its_single_node_answer(session: Session, single_node: Sessi
     way = "read by DataFusion" if session.config["sparkfusion.spark_catalog"] == "auto" else "through Spark"
     assert shown
     assert all(way in line for line in shown), shown
-    assert compare_tables(single_node.sql(text).to_arrow_table(), query.collect()).equal
+    answer = query.collect()
+    expected = single_node.sql(text).to_arrow_table().cast(answer.schema)  # texts are views there
+    assert compare_tables(expected, answer).equal
