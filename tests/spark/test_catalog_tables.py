@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -167,6 +168,8 @@ def test_names_mean_what_they_mean_to_spark(session: Session, spark: SparkSessio
 
 
 def test_another_catalog_is_found_by_three_parts(session: Session, spark: SparkSession, tmp_path: Path) -> None:
+    system: Any = spark.sparkContext._jvm
+    system.java.lang.System.setProperty("derby.stream.error.file", str(tmp_path / "derby.log"))
     for name, value in {
         "": "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog",
         ".url": "jdbc:derby:memory:sf_catalog;create=true",
