@@ -62,6 +62,7 @@ def _start(scratch: Path) -> SparkSession:
             "spark.driver.extraJavaOptions": FAST_START,
             "spark.driver.memory": "512m",
             "spark.local.dir": str(scratch),
+            "spark.sql.warehouse.dir": str(scratch / "warehouse"),
             "spark.python.daemon.module": _DAEMON,
             "spark.python.task.killTimeout": "100ms",  # tests cancel a lot; Spark waits two seconds
             "spark.executorEnv.PYTHONPATH": str(ROOT),  # functions of tests travel by the name of their module
