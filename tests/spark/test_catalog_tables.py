@@ -158,7 +158,7 @@ def test_names_mean_what_they_mean_to_spark(session: Session, spark: SparkSessio
         assert spark.catalog.currentDatabase() == db
         assert session.sql("select count(*) as n from every").to_pydict() == {"n": [50]}
         assert session.table("every").count() == 50
-        spark.sql("use default")
+        session.sql("USE DATABASE default;")
         with pytest.raises(UserError, match=r"'datafusion\.public\.every' not found(.|\n)*Spark's catalog has no such"):
             session.sql("select * from every")
     finally:

@@ -23,7 +23,7 @@ from sparkfusion.runner.base import CatalogTable, ListedTable, SparkFrames
 from sparkfusion.session.adopted_tables import AdoptedTables
 from sparkfusion.session.external_statement import REFERENCE
 from sparkfusion.session.linked_files import LinkedFiles
-from sparkfusion.session.named_tables import Name, tables_named
+from sparkfusion.session.named_tables import Name, split_name, tables_named
 from sparkfusion.session.parquet_footers import Footers, version_of, why_different
 from sparkfusion.session.session_schema import SessionSchema
 from sparkfusion.session.session_settings import DEFAULT_CATALOG, DEFAULT_SCHEMA, SessionSettings
@@ -35,6 +35,7 @@ _OWN = ("datafusion", "public")
 _NEVER_SPARKS = "information_schema"
 _NOT_IN_SPARK = "Spark's catalog has no such table either"
 _MOST_KEPT = 64
+_MOST_PARTS = 3
 _USE = re.compile(rf"\s*USE\s+(?:(?:DATABASE|SCHEMA|NAMESPACE)\s+)?({REFERENCE.pattern})\s*;?\s*", re.IGNORECASE)
 _WRITES = re.compile(
     rf"\s*(?:INSERT\s+(?:INTO|OVERWRITE)\s+(?:TABLE\s+)?|UPDATE\s+|DELETE\s+FROM\s+|MERGE\s+INTO\s+|TRUNCATE\s+(?:TABLE\s+)?)"
@@ -106,8 +107,7 @@ class CatalogTables:
         used = _USE.fullmatch(statement)
         if used is None or self._spark is None or self._settings.ours.text("spark_catalog") == "off":
             return False
-        for name in _names_in(used[1]):
-            self._spark.catalog.use(name)
+        self._spark.catalog.use(split_name(used[1]))
         return True
 
     def listed(self, database: str | None) -> list[ListedTable]:
@@ -129,12 +129,12 @@ class CatalogTables:
         masked = mask(text)
         written = _WRITES.match(masked)
         if written is not None:
-            self._refuse_write(text[written.start(1) : written.end(1)], spark)
+            self._refuse_write(split_name(text[written.start(1) : written.end(1)]), spark)
         made = _MAKES.match(masked)
-        skipped = set(_names_in(text[made.start("name") : made.end("name")])) if made is not None else set()
+        skipped = split_name(text[made.start("name") : made.end("name")]) if made is not None else None
         found = {}
         for name in tables_named(text):
-            if name in skipped or self._is_own(name):
+            if name == skipped or self._is_own(name):
                 continue
             table = spark.catalog.find(name)
             if table is None:
@@ -144,14 +144,13 @@ class CatalogTables:
             found[name] = Table(self._read(table, spark, native=native))
         return found
 
-    def _refuse_write(self, target: str, spark: SparkFrames) -> None:
-        for name in _names_in(target):
-            if not self._is_own(name) and spark.catalog.find(name) is not None:
-                raise UserError(
-                    f"cannot write to {'.'.join(name)!r}: it is a table of Spark's catalog, and SQL of this session "
-                    "only reads those",
-                    hint="DataFrame.write_spark_table writes the rows of a query; spark.sql runs other changes",
-                )
+    def _refuse_write(self, target: Name, spark: SparkFrames) -> None:
+        if len(target) <= _MOST_PARTS and not self._is_own(target) and spark.catalog.find(target) is not None:
+            raise UserError(
+                f"cannot write to {'.'.join(target)!r}: it is a table of Spark's catalog, and SQL of this session only "
+                "reads those",
+                hint="DataFrame.write_spark_table writes the rows of a query; spark.sql runs other changes",
+            )
 
     def _is_own(self, name: Name) -> bool:
         catalog, schema, table = self._place(name)
@@ -245,7 +244,3 @@ def _no_view(table: str) -> UserError:
         "that the table has now",
         hint="create the view in Spark, with spark.sql; or copy the rows: create table … as select …",
     )
-
-
-def _names_in(reference: str) -> list[Name]:
-    return tables_named(f"select * from {reference}")
