@@ -52,7 +52,7 @@ class Snapshot:
 
 def take() -> Snapshot:
     """Look around now. Takes well under a millisecond while there are no child processes."""
-    threads = frozenset(thread for thread in threading.enumerate() if not thread.name.startswith(_KNOWN_THREADS))
+    threads = frozenset(thread for thread in threading.enumerate() if not _is_known_thread(thread))
     return Snapshot(_children(), threads, _files())
 
 
@@ -90,6 +90,12 @@ def watched(directory: Path, pattern: str = "*") -> Iterator[None]:
         yield
     finally:
         _watched = before
+
+
+def _is_known_thread(thread: threading.Thread) -> bool:
+    """Threads in which py4j runs functions for Spark's driver (foreachBatch) stay as long as the driver."""
+    target = getattr(thread, "_target", None)
+    return thread.name.startswith(_KNOWN_THREADS) or str(getattr(target, "__module__", "")).startswith("py4j.")
 
 
 def _children() -> frozenset[psutil.Process]:

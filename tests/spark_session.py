@@ -22,14 +22,16 @@ FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 ROOT = Path(__file__).parents[1]
 _DAEMON = "tests.spark_daemon"
+_LOOKUP = "-m pyspark.daemon pyspark.sql.worker.lookup_data_sources"
+"""Spark looks for Python data sources in a process of its own, when a statement names a format."""
 
 
 @contextmanager
 def spark_session(scratch: Path) -> Iterator[SparkSession]:
     """A session until the `with` ends.
 
-    The check for leftovers stays on meanwhile, with one allowance: forks of Spark's own Python daemon may come and go,
-    because Spark decides how many it keeps.
+    The check for leftovers stays on meanwhile, with one allowance: processes of Spark's own Python daemons may come and
+    go, because Spark decides how many it keeps.
     """
     from sparkfusion.runner.spark.java import ensure_java
 
@@ -37,7 +39,7 @@ def spark_session(scratch: Path) -> Iterator[SparkSession]:
     before = leaks.take()
     session = _start(scratch)
     try:
-        with leaks.known_processes(f"-m {_DAEMON} pyspark.worker"):
+        with leaks.known_processes(f"-m {_DAEMON} pyspark.worker", _LOOKUP):
             yield session
     finally:
         session.stop()
@@ -60,6 +62,7 @@ def _start(scratch: Path) -> SparkSession:
             "spark.driver.extraJavaOptions": FAST_START,
             "spark.driver.memory": "512m",
             "spark.local.dir": str(scratch),
+            "spark.sql.warehouse.dir": str(scratch / "warehouse"),
             "spark.python.daemon.module": _DAEMON,
             "spark.python.task.killTimeout": "100ms",  # tests cancel a lot; Spark waits two seconds
             "spark.executorEnv.PYTHONPATH": str(ROOT),  # functions of tests travel by the name of their module

@@ -148,6 +148,15 @@ SETTINGS: tuple[Setting, ...] = (
         choices=("jobs", "resident"),
     ),
     Setting(
+        "sparkfusion.spark_catalog",
+        "choice",
+        "auto",
+        "On Spark, how tables of Spark's catalog are read that a query names. `auto`: by DataFusion from their Parquet "
+        "files if it reads them as Spark does, else through Spark. `spark`: always through Spark. `off`: only tables "
+        "of the session are found.",
+        choices=("auto", "spark", "off"),
+    ),
+    Setting(
         "sparkfusion.resident_idle_seconds",
         "int",
         60,

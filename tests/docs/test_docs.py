@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,9 +12,16 @@ import sparkfusion
 from tests.docs.settings_page import PAGE, render
 from tests.docs.snippets import PAGES, ROOT, SNIPPET, run_snippets
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 _CONSOLE = re.compile(r"^\$ (sparkfusion .*)$", re.MULTILINE)
 _LINK = re.compile(r"\]\((?!https?://)([^)#]+)")
-_ON_THEIR_OWN = ("spark.md", "flight.md")  # they need a Spark session, and workers (test_flight_page.py)
+_ON_THEIR_OWN = (
+    "spark.md",
+    "spark-catalog.md",
+    "flight.md",
+)  # they need a Spark session, and workers (test_flight_page.py)
 _GOES_ON = ("verify.md",)  # after the README: with its session and its table
 _SHOWN_FRAME = "DataFrame["
 EMBEDDED = [page for page in PAGES if page.name not in _ON_THEIR_OWN]
@@ -34,6 +42,20 @@ def test_the_python_snippets_of_a_page_run_in_order(page: Path) -> None:
 def test_the_python_snippets_about_spark_run_in_order() -> None:
     run_snippets(ROOT / "docs" / "spark.md")
     assert list(Path("out").glob("*.parquet"))
+
+
+@pytest.mark.long
+def test_the_python_snippets_about_sparks_catalog_run_in_order(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    try:
+        printed = run_snippets(ROOT / "docs" / "spark-catalog.md")
+    finally:
+        spark.sql("use default")
+        spark.sql("drop database if exists shop cascade")
+    assert "table shop.orders: 2 Parquet files, read by DataFusion" in printed
+    assert printed.splitlines()[-1] == "142"  # ids up to 999 of day 6
 
 
 @pytest.mark.parametrize("page", [p for p in EMBEDDED if _CONSOLE.search(p.read_text())], ids=lambda p: p.name)

@@ -19,7 +19,7 @@ METHODS = {
         logical_plan repartition repartition_by_hash schema select select_exprs show sort sort_by stream
         tail to_arrow to_arrow_table to_datafusion to_pandas to_polars to_pydict to_pylist to_spark
         transform union union_by_name union_distinct unnest_columns window with_column with_column_renamed
-        with_columns write_csv write_json write_parquet write_table
+        with_columns write_csv write_json write_parquet write_spark_table write_table
     """,
     "FeedContext": """
         count filters keeps keeps_each limit on_stop projection stop stopped wait

@@ -26,6 +26,7 @@ def render_explain(
     format: Format = "text",
     place: str = "",
     feeds: Sequence[FeedStats] = (),
+    tables: Sequence[str] = (),
 ) -> str:
     """Show how a query runs, or ran if reports are given.
 
@@ -33,18 +34,20 @@ def render_explain(
         single_node_plan: called only for a query that is not distributed.
         place: where tasks run and where their frames are.
         feeds: what its feeds gave, if it ran.
+        tables: how tables of Spark's catalog are read, a line for each.
     """
     metrics = metrics_by_stage(reports)
     graph = distribution.graph
     if format == "json":
         shown = _as_json(distribution, single_node_plan, metrics)
         shown |= {"feeds": [asdict(feed) | {"provider": dict(feed.provider)} for feed in feeds]} if feeds else {}
+        shown |= {"tables": list(tables)} if tables else {}
         return json.dumps(shown | {"place": place} if place else shown, indent=2)
     if format == "dot":
         return _as_dot(distribution)
     if graph is None:
-        return f"not distributed: {distribution.reason}\n{single_node_plan().rstrip()}"
-    lines = _head_lines(graph, metrics, place)
+        return "\n".join((f"not distributed: {distribution.reason}", *tables, single_node_plan().rstrip()))
+    lines = _head_lines(graph, metrics, place, tables)
     for stage in reversed(graph.stages):
         lines += ["", *_stage_lines(stage, graph, metrics.get(stage.id))]
     lines += ["", *map(_feed_line, feeds)] if feeds else []
@@ -62,11 +65,13 @@ def _feed_line(feed: FeedStats) -> str:
     )
 
 
-def _head_lines(graph: StageGraph, metrics: dict[StageId, StageMetrics], place: str) -> list[str]:
+def _head_lines(
+    graph: StageGraph, metrics: dict[StageId, StageMetrics], place: str, tables: Sequence[str]
+) -> list[str]:
     head = graph.head
     title = f"distributed: {_count(len(graph.stages), 'stage')}, {_count(graph.task_count, 'task')}"
     title += f", {place}" if place else ""
-    title = "\n".join((title, *graph.notes))
+    title = "\n".join((title, *graph.notes, *tables))
     if head.streams:
         window = f", skip={head.skip}" if head.skip else ""
         window += f", fetch={head.fetch}" if head.fetch is not None else ""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
@@ -56,6 +56,57 @@ class AdoptedTable:
     parts: int
 
 
+@dataclass(frozen=True)
+class CatalogFile:
+    """A Parquet file of a table, and the values of the table's partition columns as texts; None for NULL."""
+
+    path: str
+    values: tuple[str | None, ...] = ()
+
+
+@dataclass(frozen=True)
+class CatalogTable:
+    """A table or view of Spark's catalog, as Spark sees it at this moment.
+
+    Attributes:
+        name: as the query has it.
+        schema: what Spark's rows would be as Arrow.
+        dataframe: Spark's, of all its rows, for `SparkFrames.adopt`.
+        files: all its files, if they are Parquet files of this machine that DataFusion may read.
+        partitions: the columns whose values are not in the files; they are the last ones.
+        trusts_dates: Spark takes dates and timestamps in files of other programs as they are.
+        why_spark: why only Spark can read it; None if `files` are enough.
+    """
+
+    name: str
+    schema: pa.Schema
+    dataframe: object
+    files: tuple[CatalogFile, ...] = ()
+    partitions: tuple[str, ...] = ()
+    trusts_dates: bool = False
+    why_spark: str | None = None
+
+
+@dataclass(frozen=True)
+class SparkWrite:
+    """How rows are written to a table of Spark's catalog. `format` is Spark's default if it is None."""
+
+    table: str
+    mode: Literal["append", "overwrite", "error", "ignore"]
+    format: str | None = None
+    partition_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ListedTable:
+    """A table or view in a listing of Spark's catalog."""
+
+    catalog: str
+    database: str
+    name: str
+    kind: str
+
+
 class RunningJob(Protocol):
     """A running query. One thread calls `next_frame`. Any thread may call `close` and `cancel`, any number of times."""
 
@@ -84,11 +135,45 @@ class RunningJob(Protocol):
         ...
 
 
+class SparkCatalog(Protocol):
+    """Tables of Spark's catalog. Any thread may call any method."""
+
+    def find(self, name: tuple[str, ...]) -> CatalogTable | None:
+        """What Spark finds under a name of one to three parts; None if there is no such table. Raises a `UserError` if
+        Spark refuses to read it."""
+        ...
+
+    def use(self, name: tuple[str, ...]) -> None:
+        """Make a database, or a catalog, the one in which Spark looks for names."""
+        ...
+
+    def tables(self, database: str | None = None) -> list[ListedTable]:
+        """The tables of a database, of Spark's current one if none is named, and temporary views."""
+        ...
+
+    def exists(self, table: str) -> bool:
+        """Whether there is a table or view of that name, as Spark's SQL spells it."""
+        ...
+
+    def save(self, dataframe: Any, write: SparkWrite) -> None:
+        """Write a Spark DataFrame to a table, with Spark's own writer."""
+        ...
+
+
 class SparkFrames(Protocol):
     """Spark DataFrames as tables of queries, and the other way round."""
 
+    @property
+    def catalog(self) -> SparkCatalog:
+        """Spark's own catalog."""
+        ...
+
     def adopt(self, source: object) -> AdoptedTable:
         """Take a Spark DataFrame, or a table or view by its name, as an input of queries, or raise a `UserError`."""
+        ...
+
+    def reads_table(self, name: str, files: Collection[str], tables: Collection[TableId]) -> bool:
+        """Whether a query over these files and adopted tables reads a table of the catalog, or may read it."""
         ...
 
     def release(self, table: TableId) -> None:

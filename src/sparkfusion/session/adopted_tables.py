@@ -49,6 +49,7 @@ class AdoptedTables:
         self._placeholders = Placeholders("adopted-tables", schema)
         self._hints: dict[TableId, TableHint] = {}
         self._releases: dict[TableId, Callable[[TableId], object]] = {}
+        self._reasons: dict[TableId, str] = {}
 
     def register(
         self, context: SessionContext, name: str, table: AdoptedTable, release: Callable[[TableId], object]
@@ -58,8 +59,24 @@ class AdoptedTables:
         self._hints[table.id] = TableHint(name, table.bytes, table.parts)
         self._placeholders.register(context, name, table.id, table.schema, table.parts, self._forget)
 
+    def read(
+        self, name: str, table: AdoptedTable, release: Callable[[TableId], object], reason: str
+    ) -> datafusion.DataFrame:
+        """All rows of a table, without registering it. `reason`: why they come through Spark, for `explain`."""
+        self._releases[table.id] = release
+        self._hints[table.id] = TableHint(name, table.bytes, table.parts)
+        self._reasons[table.id] = reason
+        shown = '"' + name.replace('"', '""') + '"'
+        return self._placeholders.place(SessionContext(), shown, table.id, table.schema, table.parts, self._forget)[1]
+
+    def describe(self, dataframe: datafusion.DataFrame) -> list[str]:
+        """A line for each table that a query reads and that was not registered: why its rows come through Spark."""
+        found = [table for table in self._placeholders.named_in(dataframe) if table in self._reasons]
+        return [f"table {self._hints[table].name}: through Spark, because {self._reasons[table]}" for table in found]
+
     def _forget(self, table: TableId) -> None:
         del self._hints[table]
+        self._reasons.pop(table, None)
         self._releases.pop(table)(table)
 
     def mark(self, root: PlanNode) -> bool:

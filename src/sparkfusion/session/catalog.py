@@ -17,6 +17,7 @@ from sparkfusion.errors import SparkfusionError, UserError, clean_message
 from sparkfusion.feed.feed import WorkUnitFeed
 from sparkfusion.feed.provider import Reader, WorkUnitFeedProvider
 from sparkfusion.session.adopted_tables import with_sizes
+from sparkfusion.session.catalog_listing import SessionCatalog
 from sparkfusion.session.dataframe import DataFrame
 from sparkfusion.session.datafusion_calls import call_datafusion, unwrap
 from sparkfusion.session.directory_tables import directory_table_of
@@ -168,13 +169,17 @@ class TableMethods:
 
     deregister_table = _pass_on("deregister_table")
     table_exist = _pass_on("table_exist")
-    catalog = _pass_on("catalog")
     register_udaf = _pass_on("register_udaf")
     register_udwf = _pass_on("register_udwf")
     enable_spark_functions = _pass_on("enable_spark_functions")
     deregister_udf = _pass_on("deregister_udf")
     deregister_udaf = _pass_on("deregister_udaf")
     deregister_udwf = _pass_on("deregister_udwf")
+
+    def catalog(self, name: str = "datafusion") -> SessionCatalog:
+        """DataFusion's catalog of that name. Its `tables()` also lists what queries find in Spark's catalog."""
+        inner = call_datafusion(self._engine.context.catalog, name)
+        return SessionCatalog(name, inner, self._engine.tables.of_catalog.listed)
 
     def register_spark(self, name: str, source: Any, *, rows: int | None = None, bytes: int | None = None) -> None:
         """Register a Spark DataFrame, or a Spark table or view by its name, as a table. The session must run on Spark.

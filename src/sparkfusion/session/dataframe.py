@@ -14,12 +14,14 @@ from datafusion.dataframe import DataFrameWriteOptions, ParquetWriterOptions
 
 from sparkfusion.extras import import_extra
 from sparkfusion.plan.stage import Distribution
+from sparkfusion.runner.base import SparkWrite
 from sparkfusion.session.chains import check_chains
 from sparkfusion.session.datafusion_calls import call_datafusion, unwrap
 from sparkfusion.session.engine import Engine
 from sparkfusion.session.explaining import ExplainFormat, explain_query
 from sparkfusion.session.lazy_query import LazyQuery
 from sparkfusion.session.query import RunningQuery
+from sparkfusion.session.spark_writes import write_spark_table
 from sparkfusion.session.table_writes import write_table
 from sparkfusion.session.write import WriteTarget, copy_tail
 from sparkfusion.session.write_modes import WriteMode, check_mode, refuse_mode
@@ -272,6 +274,27 @@ class DataFrame:
         if write_options is not None:
             return self._write_single_node(mode if mode != "append" else None, "write_table", table_name, write_options)
         return write_table(self._engine, self._query, table_name, check_mode(mode))
+
+    def write_spark_table(
+        self,
+        table_name: str,
+        *,
+        mode: WriteMode = "error",
+        format: str | None = None,
+        partition_by: str | Sequence[str] = (),
+    ) -> None:
+        """Write the rows to a table of Spark's catalog, if the session runs on Spark. Spark computes the query once.
+
+        Args:
+            table_name: as Spark's SQL spells it: `table`, `database.table` or `catalog.database.table`.
+            mode: as in Spark. "append" adds rows; columns are matched by name.
+                "overwrite" replaces the table; the query must not read it. "error" raises if it exists. "ignore" then
+                writes nothing, and the query does not run.
+            format: of a new table: "parquet", "orc", "delta" and so on. By default Spark's own default.
+            partition_by: columns by which a new table is partitioned.
+        """
+        write = SparkWrite(table_name, check_mode(mode), format, _names(partition_by))
+        write_spark_table(self._engine, self._query, write)
 
     def _write(self, target: WriteTarget, mode: WriteMode | None) -> int:
         chosen = check_mode(mode) if mode is not None else None

@@ -59,7 +59,7 @@ class Engine:
         prepare_datafusion()
         self.context = SessionContext(datafusion.SessionConfig(_DEFAULTS))
         self.settings = SessionSettings(self.context, config.Settings())
-        self.tables = SessionTables(self.context, self.settings)
+        self.tables = SessionTables(self.context, self.settings, runner.spark)
         list_files_anew(self.context)
         self._runner = runner
         self._subscribers: list[Subscriber] = []

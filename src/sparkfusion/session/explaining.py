@@ -46,6 +46,7 @@ def explain_query(
         format=format,
         place=engine.describe_runner(distribution.graph),
         feeds=feeds,
+        tables=engine.tables.of_catalog.describe(query.source.inner),
     )
 
 

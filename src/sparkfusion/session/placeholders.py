@@ -10,6 +10,7 @@ plan is gone.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 import weakref
@@ -42,6 +43,7 @@ class Placeholders:
 
     def __init__(self, purpose: str, schema: SessionSchema) -> None:
         self._purpose = purpose
+        self._condition = f"in_{purpose.replace('-', '_')}"
         self._schema = schema
         self._home: OwnedDirectory | None = None
         self._elsewhere: list[datafusion.DataFrame] = []
@@ -74,20 +76,38 @@ class Placeholders:
         if self._home is None:
             self._home = OwnedDirectory(self._purpose, Path(tempfile.gettempdir()))
         directory = self._home.path / str(number)
-        holds = _Holds()
-        weakref.finalize(holds, _let_go, directory, os.getpid(), weakref.WeakMethod(forget), number).atexit = False
+        condition = condition_while_read(self._condition, number, directory, forget)
         directory.mkdir()
         for part in range(parts):
             (directory / f"{part:06d}.arrow").write_bytes(_PLACEHOLDER)
         context.register_arrow(name, str(directory), schema=columns)
         scan = context.table(name)
-        condition = udf(holds, [pa.int64()], pa.bool_(), "immutable", "is_placeholder")
-        return scan.logical_plan().to_variant().table_name(), scan.filter(condition(lit(number)))
+        return scan.logical_plan().to_variant().table_name(), scan.filter(condition)
+
+    def named_in(self, dataframe: datafusion.DataFrame) -> list[int]:
+        """The numbers of the tables in a query, before DataFusion has optimized it."""
+        return numbers_in(dataframe, self._condition)
 
     def close(self) -> None:
         self._elsewhere.clear()
         if self._home is not None:
             self._home.close()
+
+
+def condition_while_read(name: str, number: int, directory: Path, forget: Forget) -> datafusion.Expr:
+    """A condition that is true for every row, shown in logical plans as `name(Int64(number))`.
+
+    When the last plan that holds it is gone, the directory is removed and `forget` is called.
+    """
+    holds = _Holds()
+    weakref.finalize(holds, _let_go, directory, os.getpid(), weakref.WeakMethod(forget), number).atexit = False
+    return udf(holds, [pa.int64()], pa.bool_(), "immutable", name)(lit(number))
+
+
+def numbers_in(dataframe: datafusion.DataFrame, name: str) -> list[int]:
+    """The numbers in conditions of that name in a query."""
+    text = dataframe.logical_plan().display_indent()
+    return sorted({int(number) for number in re.findall(rf"\b{name}\(Int64\((\d+)\)\)", text)})
 
 
 def _let_go(directory: Path, owner: int, forget: weakref.WeakMethod[Forget], number: int) -> None:

@@ -276,6 +276,7 @@ class Planner:
         return root
 
     def _mark(self, root: PlanNode, attempt: _Attempt) -> None:
+        self._tables.of_catalog.links.point_to_files(root)
         attempt.reads_adopted_tables = self._tables.of_spark.mark(root)
         per_task = attempt.settings.integer("bytes_per_partition")
         tasks_for = partial(choose_partitions, bytes_per_partition=per_task, upper_bound=attempt.slots)

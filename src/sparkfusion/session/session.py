@@ -62,7 +62,9 @@ class Session(TableMethods):
     def table(self, name: str) -> DataFrame:
         """The DataFrame of a table."""
         context = self._engine.context
-        found = self._engine.tables.read_names(name, lambda: call_with_tables(context, context.table, name))
+        found = self._engine.tables.read_names(
+            f"select * from {name}", lambda: call_with_tables(context, context.table, name)
+        )
         return DataFrame(self._engine, LazyQuery(found))
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:

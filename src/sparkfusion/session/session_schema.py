@@ -35,7 +35,8 @@ class SessionSchema(SchemaProvider):
     def table(self, name: str) -> Table | None:
         instead: Mapping[str, Table] = getattr(self._here, "instead", {})
         views = {} if getattr(self._here, "as_they_are", False) else self._views
-        return instead.get(name) or views.get(name) or self._tables.get(name)
+        found: Mapping[str, Table] = getattr(self._here, "found", {})
+        return instead.get(name) or views.get(name) or self._tables.get(name) or found.get(name)
 
     def register_table(self, name: str, table: Any) -> None:
         if name in self._tables:
@@ -90,3 +91,12 @@ class SessionSchema(SchemaProvider):
             yield
         finally:
             self._here.instead = {}
+
+    @contextmanager
+    def besides(self, tables: Mapping[str, Table]) -> Iterator[None]:
+        """In this thread, let names that have no table here mean these."""
+        self._here.found = tables
+        try:
+            yield
+        finally:
+            self._here.found = {}

@@ -11,7 +11,9 @@ import pyarrow as pa
 from datafusion import SessionContext
 
 from sparkfusion.errors import SparkfusionError, UserError
+from sparkfusion.runner.base import SparkFrames
 from sparkfusion.session.adopted_tables import AdoptedTables
+from sparkfusion.session.catalog_tables import CatalogTables
 from sparkfusion.session.directory_tables import DirectoryTables, table_of
 from sparkfusion.session.external_statement import parse_external
 from sparkfusion.session.feed_tables import FeedTables
@@ -34,7 +36,7 @@ _WRITE_FIRST = "write the rows that the query needs to Parquet with a simpler qu
 class SessionTables:
     """What one session knows about its tables, by their kinds, and the object stores they are in."""
 
-    def __init__(self, context: SessionContext, settings: SessionSettings) -> None:
+    def __init__(self, context: SessionContext, settings: SessionSettings, spark: SparkFrames | None = None) -> None:
         self.context = context
         self._settings = settings
         self._schema = SessionSchema(context)
@@ -43,12 +45,14 @@ class SessionTables:
         self.directories = DirectoryTables(self._schema, settings)
         self.in_memory = MemoryTables(self._schema)
         self.lossy = LossyTables()
-        self.vanished_files = VanishedFiles(self.directories)
         self.of_spark = AdoptedTables(self._schema)
+        self.of_catalog = CatalogTables(context, settings, self._schema, self.of_spark, spark)
+        self.vanished_files = VanishedFiles(self.directories, self.of_catalog.links)
         self.feeds = FeedTables(self._schema)
 
     def close(self) -> None:
         self.in_memory.close()
+        self.of_catalog.close()
         self.of_spark.close()
         self.feeds.close()
 
@@ -65,9 +69,12 @@ class SessionTables:
         got NULL partitions show them as NULL.
 
         If there are no such tables, or if the statement is possible only for the tables themselves, it is read
-        unchanged.
+        unchanged. Names that the session does not know mean tables of Spark's catalog.
         """
         check_not_forked()
+        return self.of_catalog.reading(text, lambda: self._read_own_names(text, read, otherwise))
+
+    def _read_own_names(self, text: str, read: Callable[[], T], otherwise: T | None) -> T:
         if makes_or_drops_tables(text):
             views = null_views(self.directories, text) if makes_of_rows(text) else {}
             with self.in_memory.remember_tables_of(text), self._schema.as_they_are(), self._schema.instead(views):

@@ -56,6 +56,8 @@ class SqlReader:
         copied = parse_copy(text)
         if copied is not None:
             return self._copy(copied)
+        if self._engine.tables.of_catalog.use(text):
+            return LazyQuery(self._engine.context.empty_table().limit(0))
         with self._engine.tables.remember_made_by(text):
             inner = self._ask_datafusion(text)
         return read_change(self._engine, inner)

@@ -34,6 +34,11 @@ def call_with_tables(context: SessionContext, call: Callable[..., Any], *args: A
         raise
 
 
+def is_unknown_table(message: str) -> bool:
+    """Whether an error of DataFusion is about a table, a schema or a catalog that it does not know."""
+    return _UNKNOWN.search(message) is not None
+
+
 def name_hint(message: str, context: SessionContext) -> str | None:
     """What to do about a name that is unknown or taken; None if the message is about something else."""
     if taken := _TAKEN.search(message):

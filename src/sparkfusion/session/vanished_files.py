@@ -13,6 +13,7 @@ from datafusion.catalog import Table
 from sparkfusion.errors import UserError
 from sparkfusion.feed.ready.patterns import split_glob
 from sparkfusion.session.directory_tables import DirectoryTables
+from sparkfusion.session.linked_files import LinkedFiles
 
 TABLE_SCAN = re.compile(r"TableScan: (.+?)(?= projection=|, (?:full_|partial_)?filters=|, fetch=|$)", re.MULTILINE)
 """The table of a scan, in the words of a logical plan."""
@@ -21,8 +22,9 @@ TABLE_SCAN = re.compile(r"TableScan: (.+?)(?= projection=|, (?:full_|partial_)?f
 class VanishedFiles:
     """The local paths of tables that existed when the tables were made, for as long as the names mean these tables."""
 
-    def __init__(self, tables: DirectoryTables) -> None:
+    def __init__(self, tables: DirectoryTables, links: LinkedFiles) -> None:
         self._tables = tables
+        self._links = links
         self._paths: dict[str, tuple[Table, tuple[Path, ...]]] = {}
 
     def add(self, reference: str, source: Any) -> None:
@@ -36,6 +38,7 @@ class VanishedFiles:
 
     def check(self, dataframe: datafusion.DataFrame) -> None:
         """Refuse a query over a table whose file or directory is gone."""
+        self._links.check(dataframe)
         if not self._paths:
             return
         for scanned in dict.fromkeys(TABLE_SCAN.findall(dataframe.logical_plan().display_indent())):

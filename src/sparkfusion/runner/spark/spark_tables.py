@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException
@@ -20,6 +21,7 @@ from sparkfusion.plan.wire import decode
 from sparkfusion.runner.base import AdoptedTable
 from sparkfusion.runner.spark.filters import spark_filter
 from sparkfusion.runner.spark.rows import Piece, limit_partitions, mark_rows
+from sparkfusion.runner.spark.spark_catalog import CatalogOfSpark
 from sparkfusion.runner.spark.spark_task import TableInput, table_mark
 from sparkfusion.runner.spark.spark_types import arrow_schema
 
@@ -37,6 +39,7 @@ class SparkTables:
         self._numbers = itertools.count()
         self._lock = threading.Lock()
         self._frames: dict[TableId, tuple[DataFrame, AdoptedTable]] = {}
+        self.catalog = CatalogOfSpark(session, self)
 
     def adopt(self, source: object) -> AdoptedTable:
         dataframe = self._find_table(source) if isinstance(source, str) else source
@@ -52,13 +55,22 @@ class SparkTables:
                 "a streaming DataFrame cannot be registered, because it never ends", hint="register a batch DataFrame"
             )
         parts = max(_FEWEST_PARTS, 4 * self._session.sparkContext.defaultParallelism)
-        table = AdoptedTable(next(self._numbers), self._schema_of(dataframe), _size_guess(dataframe), parts)
+        table = AdoptedTable(next(self._numbers), self.schema_of(dataframe), _size_guess(dataframe), parts)
         with self._lock:
             self._frames[table.id] = (dataframe, table)
         return table
 
     def release(self, table: TableId) -> None:
         self._frames.pop(table, None)  # without the lock: a garbage collection may come here while it is held
+
+    def reads_table(self, name: str, files: Collection[str], tables: Collection[TableId]) -> bool:
+        """Whether a query reads a table: it shares a file with it, or reads tables that have no files to compare."""
+        if not self.catalog.exists(name):
+            return False
+        own = _paths(self._find_table(name))
+        adopted = [self._frames[table][0] for table in tables]
+        shared = not own.isdisjoint(files) or any(not own.isdisjoint(_paths(each)) for each in adopted)
+        return shared or any(_reads_without_files(each) for each in adopted)
 
     def _find_table(self, name: str) -> DataFrame:
         try:
@@ -95,7 +107,7 @@ class SparkTables:
         runs the DataFrame's own stages now, under the caller's job tag.
         """
         dataframe, table = self._frames[read.table]
-        if self._schema_of(dataframe) != table.schema:
+        if self.schema_of(dataframe) != table.schema:
             raise UserError(
                 "a setting of the Spark session changed the Arrow types of a registered DataFrame",
                 hint=f"set {_TIME_ZONE} and {_LARGE_TYPES} back, or register the DataFrame again",
@@ -108,7 +120,8 @@ class SparkTables:
         batches = placed.select(columns)._jdf.toArrowBatchRdd().toJavaRDD()
         return mark_rows(self._session.sparkContext, table_mark(read.table), batches)
 
-    def _schema_of(self, dataframe: DataFrame) -> Any:
+    def schema_of(self, dataframe: DataFrame) -> Any:
+        """The Arrow schema in which the rows of a DataFrame come."""
         conf = dataframe.sparkSession.conf
         large = str(conf.get(_LARGE_TYPES, "false")).lower() == "true"
         try:
@@ -146,6 +159,18 @@ def _piece(rows: Any, wanted: Sequence[int], parts: int) -> Piece | None:
     count = rows.getNumPartitions()
     found = [i for part in wanted for i in range(part * count // parts, (part + 1) * count // parts)]
     return Piece(rows, tuple(sorted(found))) if found else None
+
+
+def _paths(dataframe: DataFrame) -> frozenset[str]:
+    """The files below a DataFrame, without their schemes and hosts, as plans name them."""
+    return frozenset(unquote(urlsplit(url).path).lstrip("/") for url in dataframe.inputFiles())
+
+
+def _reads_without_files(dataframe: DataFrame) -> bool:
+    """Whether a DataFrame reads a table that is not made of files, such as one of a JDBC catalog."""
+    leaves = dataframe._jdf.queryExecution().analyzed().collectLeaves().mkString("\n").splitlines()
+    relations = [leaf for leaf in leaves if leaf.startswith("Relation")]
+    return any(leaf.startswith("RelationV2") for leaf in relations) or bool(relations and not _paths(dataframe))
 
 
 def _size_guess(dataframe: DataFrame) -> int:

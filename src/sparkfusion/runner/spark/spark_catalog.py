@@ -1,0 +1,166 @@
+"""Tables of Spark's catalog by name: what Spark finds, and whether its files say all that Spark would read.
+
+Spark itself resolves the name, lists the files and knows the value of each partition. Its plan of the whole table tells
+whether there is more to it than files: a view, a row filter, a padded column, cached rows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql.types import StructType
+
+from sparkfusion.errors import UserError, clean_message
+from sparkfusion.runner.base import CatalogTable, ListedTable, SparkWrite
+from sparkfusion.runner.spark.spark_errors import spark_error
+from sparkfusion.runner.spark.table_files import OnlySparkError, list_table_files
+
+if TYPE_CHECKING:
+    from sparkfusion.runner.spark.spark_tables import SparkTables
+
+_UNKNOWN = frozenset(
+    {
+        "TABLE_OR_VIEW_NOT_FOUND",
+        "SCHEMA_NOT_FOUND",
+        "CATALOG_NOT_FOUND",
+        "REQUIRES_SINGLE_PART_NAMESPACE",
+        "MISSING_CATALOG_ABILITY",
+    }
+)
+_REBASE_MODE = "spark.sql.parquet.datetimeRebaseModeInRead"
+_SPARKS_ERRORS = (PySparkException, Py4JJavaError)
+_HARMLESS_METADATA = frozenset({"comment"})
+
+
+class CatalogOfSpark:
+    """The catalog of a classic Spark session."""
+
+    def __init__(self, session: SparkSession, tables: SparkTables) -> None:
+        self._session = session
+        self._tables = tables
+
+    def find(self, name: tuple[str, ...]) -> CatalogTable | None:
+        shown = ".".join(name)
+        if not self._has(name):
+            return None
+        try:
+            dataframe = self._session.table(quote(name))
+            plan = _optimized(dataframe)
+        except _SPARKS_ERRORS as error:
+            raise _refused(shown, error) from error
+        try:
+            schema = self._tables.schema_of(dataframe)
+        except UserError as error:
+            error.message = f"cannot read table {shown!r} of Spark's catalog: {error.message}"
+            raise
+        try:
+            if plan is None:
+                raise OnlySparkError("this Spark does not show its plans")
+            found = list_table_files(self._session, dataframe, plan)
+            _check_columns(dataframe.schema)
+        except OnlySparkError as error:
+            return CatalogTable(shown, schema, dataframe, why_spark=str(error))
+        except Exception as error:  # Spark's own classes may differ in another version or vendor's build
+            return CatalogTable(
+                shown, schema, dataframe, why_spark=f"Spark does not tell its files ({_first_line(error)})"
+            )
+        if tuple(schema.names[len(schema) - len(found.partitions) :]) != found.partitions:
+            return CatalogTable(shown, schema, dataframe, why_spark="its partition columns are not the last ones")
+        trusts = str(self._session.conf.get(_REBASE_MODE)).upper() == "CORRECTED"
+        return CatalogTable(shown, schema, dataframe, found.files, found.partitions, trusts_dates=trusts)
+
+    def _has(self, name: tuple[str, ...]) -> bool:
+        """Asked first, because Spark logs an error when it does not find a table that it should read."""
+        try:
+            return bool(self._session.catalog.tableExists(quote(name)))
+        except _SPARKS_ERRORS as error:
+            if isinstance(error, PySparkException) and _is_unknown(error):
+                return False
+            raise _refused(".".join(name), error) from error
+
+    def use(self, name: tuple[str, ...]) -> None:
+        try:
+            self._session.sql(f"USE {quote(name)}")
+        except PySparkException as error:
+            raise UserError(f"Spark cannot use {'.'.join(name)!r}: {_brief(error)}") from error
+
+    def tables(self, database: str | None = None) -> list[ListedTable]:
+        try:
+            listed = self._session.catalog.listTables(database)
+        except PySparkException as error:
+            raise UserError(f"Spark cannot list the tables of {database!r}: {_brief(error)}") from error
+        return [
+            ListedTable(each.catalog or "", ".".join(each.namespace or []), each.name, each.tableType)
+            for each in listed
+        ]
+
+    def exists(self, table: str) -> bool:
+        try:
+            return bool(self._session.catalog.tableExists(table))
+        except PySparkException as error:
+            raise UserError(f"Spark cannot find table {table!r}: {_brief(error)}") from error
+
+    def save(self, dataframe: Any, write: SparkWrite) -> None:
+        writer: DataFrameWriter = dataframe.write.mode(write.mode)
+        writer = writer.format(write.format) if write.format is not None else writer
+        writer = writer.partitionBy(*write.partition_by) if write.partition_by else writer
+        try:
+            writer.saveAsTable(write.table)
+        except (AnalysisException, ParseException) as error:
+            raise UserError(f"Spark cannot write table {write.table!r}: {_brief(error)}") from error
+        except PySparkException as error:
+            raise spark_error(error, ()) from error
+
+
+def quote(name: tuple[str, ...]) -> str:
+    """A name as Spark's SQL spells it.
+
+    >>> quote(("db", "a`b"))
+    '`db`.`a``b`'
+    """
+    return ".".join("`" + part.replace("`", "``") + "`" for part in name)
+
+
+def _is_unknown(error: PySparkException) -> bool:
+    condition = error.getCondition() or ""
+    return condition.split(".")[0] in _UNKNOWN or "CatalogNotFoundException" in type(error).__name__
+
+
+def _optimized(dataframe: DataFrame) -> Any:
+    """Spark's plan of a whole table; None if this build of Spark does not show it. Making it may refuse access."""
+    try:
+        return dataframe._jdf.queryExecution().optimizedPlan()
+    except Py4JJavaError:
+        raise
+    except Py4JError:  # the method may not be called
+        return None
+
+
+def _refused(name: str, error: Exception) -> UserError:
+    return UserError(
+        f"Spark refuses to read table {name!r}: {_brief(error)}",
+        hint="what Spark may not read, sparkfusion does not read either; ask spark.table for Spark's own error",
+    )
+
+
+def _brief(error: Exception) -> str:
+    """Spark's words, without its stack traces and plans."""
+    if isinstance(error, Py4JJavaError):
+        return str(error.java_exception).splitlines()[0]
+    return clean_message(error).split("\nJVM stacktrace")[0].split(";\n'")[0].strip()
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(_brief(error).splitlines()), type(error).__name__)
+
+
+def _check_columns(schema: StructType) -> None:
+    """Columns that Spark compares or fills in its own way carry a mark in their metadata."""
+    for field in schema.fields:
+        if any("__CHAR_VARCHAR_TYPE_STRING" in key for key in field.metadata):
+            raise OnlySparkError(f"column {field.name!r} is VARCHAR, whose length Spark knows")
+        if odd := set(field.metadata) - _HARMLESS_METADATA:
+            raise OnlySparkError(f"column {field.name!r} has {', '.join(sorted(odd))}, which only Spark knows")

@@ -1,0 +1,113 @@
+"""Tables of just these files, wherever they are: a directory of links, which DataFusion scans like any table of files.
+
+DataFusion's tables are directories, and a directory may hold other files than a catalog says, or get them later. The
+links of a table never change, and its partition values are the names that we give to directories of links. Plans for
+tasks name the files themselves.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import datafusion
+import pyarrow as pa
+from datafusion import SessionContext
+
+from sparkfusion.errors import UserError
+from sparkfusion.exchange.owned import OwnedDirectory
+from sparkfusion.feed.ready.hive import NULL_VALUE
+from sparkfusion.plan.sources import object_path
+from sparkfusion.plan.wire import PlanNode, file_scan_conf, walk
+from sparkfusion.runner.base import CatalogFile
+from sparkfusion.session.file_tables import show_partitions
+from sparkfusion.session.layout import PartitionColumn
+from sparkfusion.session.placeholders import condition_while_read, numbers_in
+
+_CONDITION = "is_linked"
+
+
+class LinkedFiles:
+    """The links of one session. They are removed with the last query that reads their table."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._home: OwnedDirectory | None = None
+        self._numbers = itertools.count(1)
+        self._tables: dict[int, tuple[str, dict[str, str]]] = {}
+
+    def read(
+        self, name: str, files: Sequence[CatalogFile], schema: pa.Schema, partitions: Sequence[str]
+    ) -> datafusion.DataFrame:
+        """All rows of these Parquet files, with exactly this schema. `name`: the table's, for plans and errors."""
+        with self._lock:
+            if self._home is None:
+                self._home = OwnedDirectory("linked-files", Path(tempfile.gettempdir()))
+            number = next(self._numbers)
+            home = self._home.path.resolve() / str(number)
+        condition = condition_while_read(_CONDITION, number, home, self._forget)
+        home.mkdir()
+        targets = {}
+        for place, file in enumerate(files):
+            directory = home.joinpath(*map(_directory, partitions, file.values))
+            directory.mkdir(parents=True, exist_ok=True)
+            link = directory / f"{place:06d}.parquet"
+            link.symlink_to(file.path)
+            targets[object_path(str(link))] = file.path
+        self._tables[number] = name, targets
+        stored = pa.schema([field for field in schema if field.name not in partitions])
+        context = SessionContext()
+        shown = '"' + name.replace('"', '""') + '"'
+        texts = [(column, pa.string()) for column in partitions]
+        context.register_parquet(shown, str(home), table_partition_cols=texts, schema=stored)
+        columns = tuple(PartitionColumn(column, column, schema.field(column).type) for column in partitions)
+        return show_partitions(context.table(shown), columns).filter(condition)
+
+    def _forget(self, number: int) -> None:
+        self._tables.pop(number, None)
+
+    def point_to_files(self, root: PlanNode) -> None:
+        """Let scans name the files instead of the links, in place."""
+        if self._home is None:
+            return
+        prefix = f"{object_path(str(self._home.path.resolve()))}/"
+        for node in walk(root):
+            conf = file_scan_conf(node)
+            for group in conf.file_groups if conf is not None else ():
+                for file in group.files:
+                    if file.path.startswith(prefix):
+                        number = int(file.path.removeprefix(prefix).split("/", 1)[0])
+                        file.path = object_path(self._tables[number][1][file.path])
+
+    def check(self, dataframe: datafusion.DataFrame) -> None:
+        """Refuse a query over files that are gone: DataFusion leaves out links to nowhere."""
+        if not self._tables:
+            return
+        for number in numbers_in(dataframe, _CONDITION):
+            name, targets = self._tables.get(number, ("", {}))
+            for path in targets.values():
+                if not Path(path).exists():
+                    raise UserError(
+                        f"files of table {name!r} are gone since the query was made: {path!r} does not exist any more",
+                        hint="make the query again: session.sql(…) finds the files that the table has now",
+                    )
+
+    def describe(self, dataframe: datafusion.DataFrame) -> list[str]:
+        """A line for each such table that a query reads."""
+        found = [self._tables[number] for number in numbers_in(dataframe, _CONDITION) if number in self._tables]
+        return [f"table {name}: {_count(len(targets))}, read by DataFusion" for name, targets in found]
+
+    def close(self) -> None:
+        if self._home is not None:
+            self._home.close()
+
+
+def _directory(column: str, value: str | None) -> str:
+    return f"{column}={NULL_VALUE if value is None else value}"
+
+
+def _count(files: int) -> str:
+    return "1 Parquet file" if files == 1 else f"{files:,} Parquet files"
