@@ -46,6 +46,14 @@ SETTINGS: tuple[Setting, ...] = (
         "node.",
     ),
     Setting(
+        "sparkfusion.dialect",
+        "choice",
+        "datafusion",
+        "The dialect of SQL. In `spark`, a query has the meaning that it has in Spark SQL, or is refused; the extra "
+        "`dialect` is needed. `session.sql(…, dialect=…)` chooses it for one query.",
+        choices=("datafusion", "spark"),
+    ),
+    Setting(
         "sparkfusion.bytes_per_partition",
         "bytes",
         16 * MIB,
@@ -272,6 +280,11 @@ def parse(name: str, value: object) -> int | bool | str:
     if number < setting.minimum:
         raise UserError(f"{name} must be at least {setting.minimum}, not {text}")
     return number
+
+
+def check_dialect(name: str) -> str:
+    """The name of a dialect, if there is one of this name."""
+    return str(parse("sparkfusion.dialect", name))
 
 
 def _parse_number(name: str, text: str, *, with_unit: bool) -> int:

@@ -1,0 +1,310 @@
+"""Write expressions of Spark in DataFusion's dialect: names, literals, operators, conditions, nested values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Protocol
+
+import pyarrow as pa
+from sqlglot import exp
+
+from sparkfusion.dialect import operators
+from sparkfusion.dialect.conversions import coerce_all, convert, type_named
+from sparkfusion.dialect.java_regex import checked_pattern
+from sparkfusion.dialect.known_parts import check_parts
+from sparkfusion.dialect.nested_values import access_field, access_item
+from sparkfusion.dialect.refusals import refuse, wrong
+from sparkfusion.dialect.scopes import Scope
+from sparkfusion.dialect.spark_parser import spark_text
+from sparkfusion.dialect.time_units import add_interval
+from sparkfusion.dialect.typed_sql import NULL, Typed, TypeProbe
+from sparkfusion.dialect.value_types import STRING, kind_of
+from sparkfusion.dialect.written import Written
+
+_COMPARISONS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=", exp.NEQ: "<>", exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<=",
+    exp.NullSafeEQ: "is not distinct from", exp.NullSafeNEQ: "is distinct from",
+}  # fmt: skip
+_BITS: dict[type[exp.Expr], str] = {exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^"}
+_SHIFTS: dict[type[exp.Expr], str] = {exp.BitwiseLeftShift: "<<", exp.BitwiseRightShift: ">>"}
+_BINARY: dict[type[exp.Expr], Callable[[Typed, Typed], Typed]] = {
+    exp.Div: operators.divide,
+    exp.IntDiv: operators.divide_whole,
+    exp.Mod: operators.remainder,
+}
+
+
+class Surroundings(Protocol):
+    """What expressions need of the query that they are in."""
+
+    def write_query(self, query: exp.Query, outer: Scope | None) -> Written: ...
+
+    def write_call(self, writer: ExpressionWriter, node: exp.Expr) -> Typed: ...
+
+
+class ExpressionWriter:
+    """Writes the expressions of one scope."""
+
+    def __init__(self, scope: Scope, probe: TypeProbe, surroundings: Surroundings) -> None:
+        self.scope = scope
+        self.probe = probe
+        self.surroundings = surroundings
+
+    def write(self, node: exp.Expr) -> Typed:
+        kind = type(node)
+        check_parts(node)
+        if kind in _COMPARISONS:
+            return operators.compare(self.write(node.this), self.write(node.expression), _COMPARISONS[kind])
+        if kind in _BITS:
+            return operators.bitwise(self.write(node.this), self.write(node.expression), _BITS[kind])
+        if kind in _SHIFTS:
+            return operators.shift(self.write(node.this), self.write(node.expression), _SHIFTS[kind])
+        if kind in _BINARY:
+            return _BINARY[kind](self.write(node.this), self.write(node.expression))
+        method: Callable[[exp.Expr], Typed] | None = getattr(self, f"_{kind.__name__.lower()}", None)
+        if method is not None:
+            return method(node)
+        return self.surroundings.write_call(self, node)
+
+    def condition(self, node: exp.Expr) -> Typed:
+        """An expression where Spark wants a boolean."""
+        made = self.write(node)
+        if kind_of(made.type) not in ("boolean", "null"):
+            raise wrong(f"{spark_text(node)} is {made.type}, where a boolean is expected")
+        return convert(made, pa.bool_())
+
+    # ---- names and literals
+
+    def _column(self, node: exp.Expr) -> Typed:
+        return self.named([part.name for part in node.parts])
+
+    def named(self, parts: list[str]) -> Typed:
+        found, fields = self.scope.find(parts)
+        for name in fields:
+            found = access_field(found, name)
+        return found
+
+    def _identifier(self, node: exp.Expr) -> Typed:
+        return self.named([node.name])
+
+    def _literal(self, node: exp.Expr) -> Typed:
+        return text_literal(node.name) if node.args.get("is_string") else _number(node.name)
+
+    def _rawstring(self, node: exp.Expr) -> Typed:
+        return text_literal(node.name)
+
+    def _null(self, _: exp.Expr) -> Typed:
+        return NULL
+
+    def _boolean(self, node: exp.Expr) -> Typed:
+        return Typed("true" if node.this else "false", pa.bool_(), constant=True)
+
+    def _paren(self, node: exp.Expr) -> Typed:
+        return self.write(node.this)
+
+    # ---- operators
+
+    def _add(self, node: exp.Expr) -> Typed:
+        return self._sum(node, "+")
+
+    def _sub(self, node: exp.Expr) -> Typed:
+        return self._sum(node, "-")
+
+    def _sum(self, node: exp.Expr, sign: str) -> Typed:
+        left, right = node.this.unnest(), node.expression.unnest()
+        if isinstance(left, exp.Interval) and sign == "+":
+            left, right = right, left
+        if isinstance(right, exp.Interval):
+            return add_interval(self.write(left), right, sign)
+        if isinstance(right, exp.Add) and all(isinstance(each, exp.Interval) for each in right.flatten()):
+            made = self.write(left)
+            for each in right.flatten():
+                made = add_interval(made, each, sign)
+            return made
+        return operators.add(self.write(left), self.write(right), sign)
+
+    def _mul(self, node: exp.Expr) -> Typed:
+        return operators.arithmetic(self.write(node.this), self.write(node.expression), "*")
+
+    def _neg(self, node: exp.Expr) -> Typed:
+        if isinstance(node.this, exp.Literal) and not node.this.is_string:
+            return _number("-" + node.this.name)
+        return operators.negate(self.write(node.this))
+
+    def _bitwisenot(self, node: exp.Expr) -> Typed:
+        value = self.write(node.this)
+        ones = Typed("cast(-1 as tinyint)", pa.int8())
+        return operators.bitwise(value, ones, "^")
+
+    def _interval(self, node: exp.Expr) -> Typed:
+        raise refuse(spark_text(node), "intervals are only added to dates and timestamps, and taken from them")
+
+    def _dpipe(self, node: exp.Expr) -> Typed:
+        call = exp.Anonymous(this="concat", expressions=[node.this, node.expression])
+        return self.surroundings.write_call(self, call)
+
+    def _concat(self, node: exp.Expr) -> Typed:
+        return text_literal("".join(each.name for each in node.expressions))  # literals beside each other
+
+    # ---- conditions
+
+    def _and(self, node: exp.Expr) -> Typed:
+        return self._logical(node, "and")
+
+    def _or(self, node: exp.Expr) -> Typed:
+        return self._logical(node, "or")
+
+    def _logical(self, node: exp.Expr, word: str) -> Typed:
+        sides = [self.condition(each).sql for each in node.flatten()]
+        return Typed(f"({f' {word} '.join(sides)})", pa.bool_())
+
+    def _not(self, node: exp.Expr) -> Typed:
+        return Typed(f"(not {self.condition(node.this).sql})", pa.bool_())
+
+    def _is(self, node: exp.Expr) -> Typed:
+        value, what = self.write(node.this), node.expression
+        if isinstance(what, exp.Null):
+            return Typed(f"({value.sql} is null)", pa.bool_())
+        if isinstance(what, exp.Boolean):
+            return Typed(f"({self.condition(node.this).sql} is {'true' if what.this else 'false'})", pa.bool_())
+        raise refuse(spark_text(node), "it has no counterpart")
+
+    def _between(self, node: exp.Expr) -> Typed:
+        value, low, high = self.write(node.this), self.write(node.args["low"]), self.write(node.args["high"])
+        above, below = operators.compare(value, low, ">="), operators.compare(value, high, "<=")
+        return Typed(f"({above.sql} and {below.sql})", pa.bool_())
+
+    def _in(self, node: exp.Expr) -> Typed:
+        value, query = self.write(node.this), node.args.get("query")
+        if query is not None:
+            return self._in_query(value, query.unnest(), spark_text(node))
+        first, *others = coerce_all([value, *map(self.write, node.expressions)], spark_text(node))
+        return Typed(f"({first.sql} in ({', '.join(each.sql for each in others)}))", pa.bool_())
+
+    def _in_query(self, value: Typed, query: exp.Query, what: str) -> Typed:
+        inner = self.surroundings.write_query(query, self.scope)
+        column = inner.only_column(what)
+        first, second = coerce_all([value, column], what)
+        return Typed(f'({first.sql} in (select {second.sql} from ({inner.sql}) as "q"))', pa.bool_())
+
+    def _exists(self, node: exp.Expr) -> Typed:
+        if not isinstance(node.this, exp.Query):
+            raise refuse("the function exists", "functions of functions have no counterpart")
+        return Typed(f"exists ({self.surroundings.write_query(node.this, self.scope).sql})", pa.bool_())
+
+    def _subquery(self, node: exp.Expr) -> Typed:
+        inner = self.surroundings.write_query(node.unnest(), self.scope)
+        return Typed(f"({inner.sql})", inner.only_column(spark_text(node)).type)
+
+    def _like(self, node: exp.Expr) -> Typed:
+        return self._like_with(node, "like", "\\")
+
+    def _ilike(self, node: exp.Expr) -> Typed:
+        return self._like_with(node, "ilike", "\\")
+
+    def _escape(self, node: exp.Expr) -> Typed:
+        return self._like_with(node.this, "ilike" if isinstance(node.this, exp.ILike) else "like", node.expression.name)
+
+    def _like_with(self, node: exp.Expr, word: str, escape: str) -> Typed:
+        several = node.expression
+        if isinstance(several, exp.Any | exp.All):
+            items = several.this.expressions if isinstance(several.this, exp.Tuple) else [several.this.unnest()]
+            joined = " or " if isinstance(several, exp.Any) else " and "
+            made = joined.join(self._one_like(node.this, each, word, escape) for each in items)
+        else:
+            made = self._one_like(node.this, several, word, escape)
+        return Typed(f"(not ({made}))" if node.args.get("negate") else f"({made})", pa.bool_())
+
+    def _one_like(self, value: exp.Expr, pattern: exp.Expr, word: str, escape: str) -> str:
+        left, right = convert(self.write(value), STRING), self.write(pattern)
+        if kind_of(right.type) != "string" or not isinstance(right.value, str):
+            raise refuse(f"{word.upper()} with a pattern that is not a literal", "escapes in it cannot be checked")
+        return f"({left.sql} {word} {text_literal(_like_pattern(right.value, escape)).sql})"
+
+    def _regexplike(self, node: exp.Expr) -> Typed:
+        value, pattern = convert(self.write(node.this), STRING), self.write(node.expression)
+        return Typed(f"regexp_like({value.sql}, {checked_pattern(pattern, 'RLIKE', finds=True).sql})", pa.bool_())
+
+    # ---- choices
+
+    def _if(self, node: exp.Expr) -> Typed:
+        otherwise = node.args.get("false")
+        values = [self.write(node.args["true"]), self.write(otherwise) if otherwise is not None else NULL]
+        first, second = coerce_all(values, spark_text(node))
+        return Typed(f"case when {self.condition(node.this).sql} then {first.sql} else {second.sql} end", first.type)
+
+    def _case(self, node: exp.Expr) -> Typed:
+        branches, default = node.args["ifs"], node.args.get("default")
+        values = [self.write(each.args["true"]) for each in branches]
+        values = coerce_all([*values, self.write(default) if default is not None else NULL], "CASE")
+        tests = [self._test(node, each.this) for each in branches]
+        chosen = " ".join(f"when {test} then {value.sql}" for test, value in zip(tests, values, strict=False))
+        return Typed(f"case {chosen} else {values[-1].sql} end", values[-1].type)
+
+    def _test(self, case: exp.Expr, test: exp.Expr) -> str:
+        if case.this is None:
+            return self.condition(test).sql
+        return operators.compare(self.write(case.this), self.write(test), "=").sql
+
+    # ---- casts and nested values
+
+    def _cast(self, node: exp.Expr) -> Typed:
+        made = self.write(node.this)
+        return convert(made, type_named(node.args["to"]))
+
+    def _trycast(self, node: exp.Expr) -> Typed:
+        """sqlglot calls every CAST of Spark so; the safe ones are TRY_CAST."""
+        value, to = self.write(node.this), type_named(node.args["to"])
+        return convert(value, to, tries=bool(node.args.get("safe")))
+
+    def _bracket(self, node: exp.Expr) -> Typed:
+        (index,) = node.expressions
+        return access_item(self.write(node.this), self.write(index))
+
+    def _dot(self, node: exp.Expr) -> Typed:
+        return access_field(self.write(node.this), node.expression.name)
+
+
+def _like_pattern(pattern: str, escape: str) -> str:
+    r"""A pattern of LIKE with `\` as its escape. As in Spark, only `%`, `_` and the escape itself may be escaped.
+
+    >>> _like_pattern("50!%!!\\", "!")
+    '50\\%!\\\\'
+    """
+    made, characters = [], iter(pattern)
+    for character in characters:
+        if character == escape:
+            escaped = next(characters, None)
+            if escaped is None or escaped not in ("%", "_", escape):
+                raise wrong(f"the escape {escape!r} is not before '%', '_' or itself in {pattern!r}")
+            made.append("\\" + escaped if escaped in "%_\\" else escaped)
+        else:
+            made.append("\\\\" if character == "\\" else character)
+    return "".join(made)
+
+
+def text_literal(text: str) -> Typed:
+    return Typed("'" + text.replace("'", "''") + "'", STRING, text, constant=True)
+
+
+def integer_literal(number: int) -> Typed:
+    return _number(str(number))
+
+
+def _number(text: str) -> Typed:
+    """An integer literal is an int if it fits; one with a point is a decimal, one with an exponent a double."""
+    if "e" in text.lower():
+        return Typed(f"cast({text} as double)", pa.float64(), float(text), constant=True)
+    if "." in text:
+        value = Decimal(text)
+        _, digits, exponent = value.as_tuple()
+        scale = -int(exponent)
+        kind = pa.decimal128(max(len(digits), scale), scale)
+        return Typed(f"cast('{text}' as decimal({kind.precision}, {scale}))", kind, value, constant=True)
+    number = int(text)
+    for kind, name, bits in ((pa.int32(), "int", 31), (pa.int64(), "bigint", 63)):
+        if -(2**bits) <= number < 2**bits:
+            return Typed(f"cast({number} as {name})", kind, number, constant=True)
+    digits_of = len(str(abs(number)))
+    return Typed(f"cast('{number}' as decimal({digits_of}, 0))", pa.decimal128(digits_of, 0), constant=True)
