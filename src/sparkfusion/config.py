@@ -19,6 +19,8 @@ MIB = 1024 * 1024
 ALWAYS = -1
 """The value of some sizes that makes a decision the same every time where it is right, whatever it costs."""
 
+DIALECTS = ("datafusion", "spark")
+
 SettingType = Literal["int", "bytes", "bool", "text", "choice"]
 
 
@@ -51,7 +53,7 @@ SETTINGS: tuple[Setting, ...] = (
         "datafusion",
         "The dialect of SQL. In `spark`, a query has the meaning that it has in Spark SQL, or is refused; the extra "
         "`dialect` is needed. `session.sql(…, dialect=…)` chooses it for one query.",
-        choices=("datafusion", "spark"),
+        choices=DIALECTS,
     ),
     Setting(
         "sparkfusion.bytes_per_partition",

@@ -28,9 +28,14 @@ SPARK_FUNCTIONS = (
 )  # fmt: skip
 """Functions of DataFusion's Spark library that the forms above call."""
 
-_CASTS = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string", "date", "timestamp", "binary")
-_CASTS += ("decimal",)
-_WITHOUT_PARENTHESES = {exp.CurrentDate: "current_date", exp.CurrentTimestamp: "current_timestamp"}
+_CASTS = (
+    "bigint", "binary", "boolean", "date", "decimal", "double", "float", "int", "smallint", "string", "timestamp",
+    "tinyint",
+)  # fmt: skip
+_WITHOUT_PARENTHESES: dict[type[exp.Expr], str] = {
+    exp.CurrentDate: "current_date",
+    exp.CurrentTimestamp: "current_timestamp",
+}
 
 
 def function_names() -> list[str]:

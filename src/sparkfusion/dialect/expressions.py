@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
+from functools import reduce
 from typing import Protocol
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from sparkfusion.dialect.known_parts import check_parts
 from sparkfusion.dialect.nested_values import access_field, access_item
 from sparkfusion.dialect.refusals import refuse, wrong
 from sparkfusion.dialect.scopes import Scope
-from sparkfusion.dialect.spark_parser import spark_text
+from sparkfusion.dialect.spark_parser import spark_text, without_parentheses
 from sparkfusion.dialect.time_units import add_interval
 from sparkfusion.dialect.typed_sql import NULL, Typed, TypeProbe
 from sparkfusion.dialect.value_types import STRING, kind_of
@@ -38,7 +39,7 @@ _BINARY: dict[type[exp.Expr], Callable[[Typed, Typed], Typed]] = {
 class Surroundings(Protocol):
     """What expressions need of the query that they are in."""
 
-    def write_query(self, query: exp.Query, outer: Scope | None) -> Written: ...
+    def write_query(self, query: exp.Expr, outer: Scope | None) -> Written: ...
 
     def write_call(self, writer: ExpressionWriter, node: exp.Expr) -> Typed: ...
 
@@ -77,6 +78,7 @@ class ExpressionWriter:
     # ---- names and literals
 
     def _column(self, node: exp.Expr) -> Typed:
+        assert isinstance(node, exp.Column)
         return self.named([part.name for part in node.parts])
 
     def named(self, parts: list[str]) -> Typed:
@@ -112,16 +114,14 @@ class ExpressionWriter:
         return self._sum(node, "-")
 
     def _sum(self, node: exp.Expr, sign: str) -> Typed:
-        left, right = node.this.unnest(), node.expression.unnest()
+        left, right = _inside(node.this), _inside(node.expression)
         if isinstance(left, exp.Interval) and sign == "+":
             left, right = right, left
         if isinstance(right, exp.Interval):
             return add_interval(self.write(left), right, sign)
-        if isinstance(right, exp.Add) and all(isinstance(each, exp.Interval) for each in right.flatten()):
-            made = self.write(left)
-            for each in right.flatten():
-                made = add_interval(made, each, sign)
-            return made
+        several = [each for each in right.flatten() if isinstance(each, exp.Interval)] if sign == "+" else []
+        if isinstance(right, exp.Add) and len(several) == len(list(right.flatten())):
+            return reduce(lambda made, each: add_interval(made, each, sign), several, self.write(left))
         return operators.add(self.write(left), self.write(right), sign)
 
     def _mul(self, node: exp.Expr) -> Typed:
@@ -178,11 +178,11 @@ class ExpressionWriter:
     def _in(self, node: exp.Expr) -> Typed:
         value, query = self.write(node.this), node.args.get("query")
         if query is not None:
-            return self._in_query(value, query.unnest(), spark_text(node))
+            return self._in_query(value, without_parentheses(query), spark_text(node))
         first, *others = coerce_all([value, *map(self.write, node.expressions)], spark_text(node))
         return Typed(f"({first.sql} in ({', '.join(each.sql for each in others)}))", pa.bool_())
 
-    def _in_query(self, value: Typed, query: exp.Query, what: str) -> Typed:
+    def _in_query(self, value: Typed, query: exp.Expr, what: str) -> Typed:
         inner = self.surroundings.write_query(query, self.scope)
         column = inner.only_column(what)
         first, second = coerce_all([value, column], what)
@@ -194,7 +194,7 @@ class ExpressionWriter:
         return Typed(f"exists ({self.surroundings.write_query(node.this, self.scope).sql})", pa.bool_())
 
     def _subquery(self, node: exp.Expr) -> Typed:
-        inner = self.surroundings.write_query(node.unnest(), self.scope)
+        inner = self.surroundings.write_query(without_parentheses(node), self.scope)
         return Typed(f"({inner.sql})", inner.only_column(spark_text(node)).type)
 
     def _like(self, node: exp.Expr) -> Typed:
@@ -209,7 +209,7 @@ class ExpressionWriter:
     def _like_with(self, node: exp.Expr, word: str, escape: str) -> Typed:
         several = node.expression
         if isinstance(several, exp.Any | exp.All):
-            items = several.this.expressions if isinstance(several.this, exp.Tuple) else [several.this.unnest()]
+            items = several.this.expressions if isinstance(several.this, exp.Tuple) else [_inside(several.this)]
             joined = " or " if isinstance(several, exp.Any) else " and "
             made = joined.join(self._one_like(node.this, each, word, escape) for each in items)
         else:
@@ -264,6 +264,12 @@ class ExpressionWriter:
 
     def _dot(self, node: exp.Expr) -> Typed:
         return access_field(self.write(node.this), node.expression.name)
+
+
+def _inside(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
 
 
 def _like_pattern(pattern: str, escape: str) -> str:

@@ -44,13 +44,13 @@ class FromWriter:
     """Writes the FROM of one query.
 
     Attributes:
-        views: the queries of WITH that are seen here, by their names in lower case.
+        views: the queries of WITH that are seen here, by their names in lower case; their text is their own name.
         names: numbers for names that the text needs and the query has not.
     """
 
     find_table: FindTable
     views: Mapping[str, Written]
-    write_query: Callable[[exp.Query, Scope | None], Written]
+    write_query: Callable[[exp.Expr, Scope | None], Written]
     writer_of: Callable[[Scope], ExpressionWriter]
     outer: Scope | None = None
     names: count[int] = field(default_factory=lambda: count(1))
@@ -97,7 +97,7 @@ class FromWriter:
         view = self.views.get(names[0].lower()) if len(names) == 1 else None
         if view is not None:
             columns = [(each.name, each.own_name, each.type) for each in view.columns]
-            sql = quote(names[0].lower())
+            sql = view.sql
         else:
             sql, schema = self.find_table(names)
             columns = [(each.name, each.name, each.type) for each in schema]
@@ -182,10 +182,10 @@ class FromWriter:
         outer = outer or name.endswith("_outer")
         made = f"__e{next(self.names)}"
         kept, moved = _numbered(source.scope, made)
-        unnested = [f"unnest({_or_one(items.sql, items.sql, outer=outer)}) as \"item\""]
+        unnested = [f'unnest({_or_one(items.sql, items.sql, outer=outer)}) as "item"']
         if name.startswith("pos"):
             numbers = f"range(0, cast(cardinality({items.sql}) as bigint))"
-            unnested.append(f"unnest({_or_one(items.sql, numbers, outer=outer)}) as \"position\"")
+            unnested.append(f'unnest({_or_one(items.sql, numbers, outer=outer)}) as "position"')
         sql = f"(select {', '.join([*kept, *unnested])} from {source.sql or '(values (1))'}) as {quote(made)}"
         item = Typed(f'{quote(made)}."item"', items.type.value_type)
         columns = [access_field(item, "key"), access_field(item, "value")] if is_map else [item]

@@ -21,7 +21,7 @@ _TARGETS: Mapping[str, pa.DataType] = {
     "D": pa.date32(),
     "t": TIMESTAMP,
 }
-"""Letters of arguments: string, int, bigint, double, boolean, date, timestamp. Others: n number, a array, m map, x any."""
+"""Letters of arguments: string, int, bigint, double, boolean, date, timestamp. Others: number, array, map, x any."""
 
 Special = Callable[[TypeProbe, list[Typed]], Typed]
 
@@ -51,7 +51,7 @@ class Form:
 def prepare(value: Typed, letter: str, name: str) -> Typed:
     """An argument in the type that the function takes."""
     kind = kind_of(value.type)
-    if letter == "x" or kind == "null" and letter in "am":
+    if letter == "x" or (kind == "null" and letter in "am"):
         return value
     if letter == "n":
         if kind in ("null", "string"):
@@ -61,9 +61,11 @@ def prepare(value: Typed, letter: str, name: str) -> Typed:
     elif letter in "am":
         if kind == {"a": "array", "m": "map"}[letter]:
             return value
-    elif kind in ("array", "map", "struct", "interval") or (letter == "b" and kind not in ("boolean", "null")):
-        pass
-    elif letter in "il" and kind not in ("integer", "string", "null"):
+    elif (
+        kind in ("array", "map", "struct", "interval")
+        or (letter == "b" and kind not in ("boolean", "null"))
+        or (letter in "il" and kind not in ("integer", "string", "null"))
+    ):
         pass
     else:
         return convert(value, _TARGETS[letter])

@@ -33,7 +33,9 @@ def checked_pattern(pattern: Typed, what: str, *, finds: bool = False) -> Typed:
         finds: only whether it matches is asked, not what.
     """
     if not isinstance(pattern.value, str) or kind_of(pattern.type) != "string":
-        raise refuse(f"{what} with a pattern that is not a literal", "it cannot be checked that Rust reads it like Java")
+        raise refuse(
+            f"{what} with a pattern that is not a literal", "it cannot be checked that Rust reads it like Java"
+        )
     shown = f"{what} with the pattern {pattern.value!r}"
     for found, why in _REFUSED:
         if found.search(pattern.value):
@@ -43,7 +45,7 @@ def checked_pattern(pattern: Typed, what: str, *, finds: bool = False) -> Typed:
 
 
 def count_groups(pattern: str) -> int:
-    """How many groups a pattern has.
+    r"""How many groups a pattern has.
 
     >>> count_groups(r"(a)(?:b)\((c)")
     2

@@ -158,7 +158,9 @@ _CONTAINS = (
     "case when {0} is null or {1} is null then null when array_has({0}, {1}) then true "
     "when cardinality({0}) > cardinality(array_compact({0})) then null else false end"
 )
-_POSITION = "case when {0} is not null and {1} is not null then cast(coalesce(array_position({0}, {1}), 0) as bigint) end"
+_POSITION = (
+    "case when {0} is not null and {1} is not null then cast(coalesce(array_position({0}, {1}), 0) as bigint) end"
+)
 
 NESTED_SPECIALS: dict[str, Special] = {
     "array": _array,
@@ -172,9 +174,7 @@ NESTED_SPECIALS: dict[str, Special] = {
     "get": _item("get", item_or_null),
     "array_contains": _with_item("array_contains", _CONTAINS, pa.bool_()),
     "array_position": _with_item("array_position", _POSITION, pa.int64()),
-    "array_remove": _with_item(
-        "array_remove", "case when {1} is not null then array_remove_all({0}, {1}) end"
-    ),
+    "array_remove": _with_item("array_remove", "case when {1} is not null then array_remove_all({0}, {1}) end"),
     "array_append": _with_item("array_append", "case when {0} is not null then array_append({0}, {1}) end"),
     "array_prepend": _with_item("array_prepend", "case when {0} is not null then array_prepend({1}, {0}) end"),
     "array_union": _of_arrays("array_union", "array_union({0}, {1})"),

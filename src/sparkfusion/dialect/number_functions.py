@@ -25,10 +25,11 @@ def _logarithm(name: str, *aliases: str) -> dict[str, tuple[Form, ...]]:
     return dict.fromkeys((name, *aliases), (Form(f"case when {{0}} > 0 then {name}({{0}}) end", "d", _DOUBLE),))
 
 
+_SQUARE_ROOT = Form("case when {0} < 0 then cast('NaN' as double) else sqrt({0}) end", "d", _DOUBLE)
 _LOG_OF_BASE = Form("case when {0} > 0 and {1} > 0 then ln({1}) / ln({0}) end", "dd", _DOUBLE)
 
 NUMBER_FORMS: dict[str, tuple[Form, ...]] = {
-    "sqrt": (Form("case when {0} < 0 then cast('NaN' as double) else sqrt({0}) end", "d", _DOUBLE),), **_double("cbrt"), **_double("exp"), **_double("degrees"), **_double("radians"),
+    "sqrt": (_SQUARE_ROOT,), **_double("cbrt"), **_double("exp"), **_double("degrees"), **_double("radians"),
     **_double("sin"), **_double("cos"), **_double("tan"), **_double("asin"), **_double("acos"), **_double("atan"),
     **_double("sinh"), **_double("cosh"), **_double("tanh"), **_double("signum", "sign"),
     **_logarithm("ln"), **_logarithm("log2"), **_logarithm("log10"),

@@ -16,7 +16,7 @@ from sparkfusion.dialect.known_parts import check_parts
 from sparkfusion.dialect.refusals import refuse, wrong
 from sparkfusion.dialect.scopes import Scope, VisibleColumn, quote
 from sparkfusion.dialect.select_writer import SelectWriter
-from sparkfusion.dialect.spark_parser import parse_query, spark_text
+from sparkfusion.dialect.spark_parser import parse_query, spark_text, without_parentheses
 from sparkfusion.dialect.typed_sql import Typed, TypeProbe
 from sparkfusion.dialect.windows import direction
 from sparkfusion.dialect.written import OutputColumn, Written
@@ -44,7 +44,7 @@ class QueryWriter:
         """The text for DataFusion."""
         return self.write_query(parse_query(text), None, top=True).sql
 
-    def write_query(self, query: exp.Query, outer: Scope | None, *, top: bool = False) -> Written:
+    def write_query(self, query: exp.Expr, outer: Scope | None, *, top: bool = False) -> Written:
         before = self._views
         try:
             prefix = self._with(query)
@@ -57,7 +57,7 @@ class QueryWriter:
             elif isinstance(query, exp.Values):
                 made = self.from_writer(outer).inline_table(query)
             elif isinstance(query, exp.Subquery):
-                made = self._ordered(query, self.write_query(query.unnest(), outer))
+                made = self._ordered(query, self.write_query(query.this, outer))
             else:
                 raise refuse(spark_text(query), "it has no counterpart")
         finally:
@@ -73,7 +73,7 @@ class QueryWriter:
     def from_writer(self, outer: Scope | None) -> FromWriter:
         return FromWriter(self._find_table, self._views, self.write_query, self.expressions, outer, self._names)
 
-    def _with(self, query: exp.Query) -> str:
+    def _with(self, query: exp.Expr) -> str:
         clause = query.args.get("with_")
         if clause is None:
             return ""
@@ -88,8 +88,9 @@ class QueryWriter:
                 if len(names) != len(columns):
                     raise wrong(f"{each.alias} has {len(columns)} columns, not {len(names)}")
                 columns = [OutputColumn(name, old.own_name, old.type) for name, old in zip(names, columns, strict=True)]
-            texts.append(f"{quote(each.alias.lower())} as ({inner.sql})")
-            self._views = {**self._views, each.alias.lower(): Written("", columns)}
+            own_name = f"__w{next(self._names)}"  # DataFusion does not let an inner query use the name of an outer one
+            texts.append(f"{quote(own_name)} as ({inner.sql})")
+            self._views = {**self._views, each.alias.lower(): Written(quote(own_name), columns)}
         return f"with {', '.join(texts)} "
 
     def _set_operation(self, query: exp.SetOperation, outer: Scope | None) -> Written:
@@ -99,12 +100,15 @@ class QueryWriter:
         distinct = query.args.get("distinct")
         if not distinct and word != "union":
             raise refuse(f"{word.upper()} ALL", "DataFusion counts equal rows in another way")
-        left, right = (self.write_query(each.unnest(), outer) for each in (query.this, query.expression))
+        left, right = (self.write_query(without_parentheses(each), outer) for each in (query.this, query.expression))
         if len(left.columns) != len(right.columns):
             raise wrong(f"{word.upper()} of {len(left.columns)} and {len(right.columns)} columns")
         kinds = [_common(*pair, word) for pair in zip(left.columns, right.columns, strict=True)]
         sides = f"{_side(left, kinds)} {word}{'' if distinct else ' all'} {_side(right, kinds)}"
-        columns = [OutputColumn(each.name, f"c{n}", kind) for n, (each, kind) in enumerate(zip(left.columns, kinds, strict=True))]
+        columns = [
+            OutputColumn(each.name, f"c{n}", kind)
+            for n, (each, kind) in enumerate(zip(left.columns, kinds, strict=True))
+        ]
         listed = ", ".join(f"{quote(f'c{n}')} as {quote(name)}" for n, name in enumerate(_unique(columns)))
         made = Written(
             f'select {listed} from ({sides}) as "u"',
@@ -152,7 +156,9 @@ def _side(written: Written, kinds: list[pa.DataType]) -> str:
     """One side, with columns of the types that both sides have in common."""
     columns = []
     for n, (column, kind) in enumerate(zip(written.columns, kinds, strict=True)):
-        typed, _ = coerce_all([Typed(f'"s".{quote(column.own_name)}', column.type), Typed("t", kind)], "a set operation")
+        typed, _ = coerce_all(
+            [Typed(f'"s".{quote(column.own_name)}', column.type), Typed("t", kind)], "a set operation"
+        )
         columns.append(f"{typed.sql} as {quote(f'c{n}')}")
     return f'(select {", ".join(columns)} from ({written.sql}) as "s")'
 

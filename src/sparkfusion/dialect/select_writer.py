@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from sparkfusion.dialect.query_writer import QueryWriter
 
 _KNOWN = {
-    "with_", "expressions", "from_", "joins", "laterals", "where", "group", "having", "qualify", "order", "limit", "offset",
-    "distinct", "hint", "distribute", "kind", "windows",
+    "with_", "expressions", "from_", "joins", "laterals", "where", "group", "having", "qualify", "order", "limit",
+    "offset", "distinct", "hint", "distribute", "kind", "windows",
 }  # fmt: skip
 _REFUSED = {
     "sort": ("SORT BY", "it orders the rows of each partition only", "use ORDER BY"),
@@ -57,7 +57,9 @@ class SelectWriter:
         names = self._own_names(items)
         columns = [OutputColumn(item.name, name, item.typed.type) for item, name in zip(items, names, strict=True)]
         shown = ", ".join(
-            item.typed.sql if name == item.name and _is_column(item.typed.sql, name) else f"{item.typed.sql} as {quote(name)}"
+            item.typed.sql
+            if name == item.name and _is_column(item.typed.sql, name)
+            else f"{item.typed.sql} as {quote(name)}"
             for item, name in zip(items, names, strict=True)
         )
         parts = [f"select {'distinct ' if select.args.get('distinct') else ''}{shown}"]
@@ -139,7 +141,11 @@ class SelectWriter:
         for item in items:
             name, number = item.name, 2
             if name in seen and self._top and item.given:
-                if not _is_column(item.typed.sql, name) or not _is_column(seen[name], name) or seen[name] == item.typed.sql:
+                if (
+                    not _is_column(item.typed.sql, name)
+                    or not _is_column(seen[name], name)
+                    or seen[name] == item.typed.sql
+                ):
                     raise refuse(f"two columns called {name!r}", "a result of DataFusion has none", "use AS")
             else:
                 while name in seen:

@@ -16,12 +16,14 @@ from sparkfusion.errors import UserError
 _WITH_SYNTAX = ("CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTR", "SUBSTRING", "TRIM", "TRY_CAST")
 """Functions whose arguments have keywords between them."""
 
+_BEGINNINGS = ("SELECT", "WITH", "VALUES", "FROM")
+
 
 class _Parser(SparkParser):
-    FUNCTIONS: Any = {}  # sqlglot would turn calls into its own functions, which lose the patterns of dates
-    FUNCTION_PARSERS: Any = {name: SparkParser.FUNCTION_PARSERS[name] for name in _WITH_SYNTAX}
+    FUNCTIONS: ClassVar[Any] = {}  # sqlglot would turn calls into its own functions, which lose the patterns of dates
+    FUNCTION_PARSERS: ClassVar[Any] = {name: SparkParser.FUNCTION_PARSERS[name] for name in _WITH_SYNTAX}
     ARRAY_CONSTRUCTORS: ClassVar = {}  # `array(1)[0]` is an item
-    NO_PAREN_FUNCTION_PARSERS: Any = {
+    NO_PAREN_FUNCTION_PARSERS: ClassVar[Any] = {
         name: parse for name, parse in SparkParser.NO_PAREN_FUNCTION_PARSERS.items() if name != "TRANSFORM"
     }
 
@@ -38,8 +40,12 @@ def _dialect() -> _SparkText:
     return _SparkText()
 
 
-def parse_query(text: str) -> exp.Query:
+def parse_query(text: str) -> exp.Expr:
     """The tree of a query. Raises `UserError` for what is not Spark's SQL, and for other statements."""
+    word = text.lstrip("( \t\r\n").split(None, 1)[0].upper() if text.strip("( \t\r\n") else ""
+    if word.rstrip("(") not in _BEGINNINGS:
+        hint = "session.sql(…, dialect='datafusion') takes DataFusion's statements"
+        raise refuse(f"the statement {word}", "it takes queries only", hint)
     try:
         statements = [each for each in _dialect().parse(text) if each is not None]
     except SqlglotError as error:
@@ -47,13 +53,16 @@ def parse_query(text: str) -> exp.Query:
     if len(statements) != 1:
         raise UserError(f"one statement is expected, not {len(statements)}")
     (statement,) = statements
-    if isinstance(statement, exp.Subquery) and not statement.alias:
-        statement = statement.unnest()
-    if isinstance(statement, exp.Query):
-        return statement
-    word = text.split(None, 1)[0].upper()
-    hint = "session.sql(…, dialect='datafusion') takes DataFusion's statements"
-    raise refuse(f"the statement {word}", "it takes queries only", hint)
+    if not isinstance(statement, exp.Query | exp.Values):
+        raise refuse(f"the statement {word}", "it takes queries only")  # such as FROM … INSERT INTO
+    return without_parentheses(statement)
+
+
+def without_parentheses(node: exp.Expr) -> exp.Expr:
+    """What is inside parentheses that have no clauses of their own, such as a LIMIT."""
+    while isinstance(node, exp.Paren | exp.Subquery) and not any(v for k, v in node.args.items() if k != "this"):
+        node = node.this
+    return node
 
 
 def spark_text(node: exp.Expr) -> str:

@@ -1,4 +1,4 @@
-"""Sort orders and windows. NULLs come first in ascending order and last in descending order, unless it says otherwise."""
+"""Sort orders and windows. NULLs come first in ascending order and last in descending order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ def write_over(writer: ExpressionWriter, window: exp.Window) -> str:
     if partition := window.args.get("partition_by"):
         parts.append("partition by " + ", ".join(writer.write(each).sql for each in partition))
     if order := window.args.get("order"):
-        parts.append("order by " + ", ".join(direction(writer.write(each.this).sql, each) for each in order.expressions))
+        parts.append(
+            "order by " + ", ".join(direction(writer.write(each.this).sql, each) for each in order.expressions)
+        )
     if spec := window.args.get("spec"):
         parts.append(_frame(spec))
     return " ".join(parts)

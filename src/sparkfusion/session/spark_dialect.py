@@ -1,4 +1,4 @@
-"""Spark's SQL in a session: written by `sparkfusion.dialect`, planned by DataFusion with the functions that it calls."""
+"""Spark's SQL in a session: written by `sparkfusion.dialect`, planned by DataFusion."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ class SparkDialect:
         context = self._context
         catalog = _like(wanted[0], context.catalog_names())
         schema = _like(wanted[1], context.catalog(catalog).names()) if catalog is not None else None
-        table = _like(wanted[2], context.catalog(catalog).schema(schema).names()) if schema is not None else None
+        table = None
+        if catalog is not None and schema is not None:
+            table = _like(wanted[2], context.catalog(catalog).schema(schema).names())
         if catalog is None or schema is None or table is None:
             shown = ".".join(names)
             raise UserError(f"table {shown!r} not found", hint=known_tables(shown, context))

@@ -12,6 +12,10 @@ def _at(*parts: int) -> datetime:
     return datetime(*parts, tzinfo=UTC)  # type: ignore[misc, arg-type]  # year, month, day and so on
 
 
+def _decimals(precision: int, scale: int, *texts: str | None) -> pa.Array:
+    return pa.array([Decimal(text) if text else None for text in texts], pa.decimal128(precision, scale))
+
+
 _NUMBERS = pa.table(
     {
         "id": pa.array([1, 2, 3, 4, 5, 6], pa.int32()),
@@ -20,8 +24,14 @@ _NUMBERS = pa.table(
         "l": pa.array([10, -10, None, 9223372036854775807, 0, 4], pa.int64()),
         "d": pa.array([1.5, -2.5, 0.0, None, 1e10, 2.5], pa.float64()),
         "f": pa.array([0.5, -0.25, 3.0, None, 8.0, 1.0], pa.float32()),
-        "m": pa.array([Decimal(x) if x else None for x in ("1.25", "-3.75", "0.00", None, "99999.99", "2.50")], pa.decimal128(7, 2)),
-        "n": pa.array([Decimal(x) if x else None for x in ("2.500", "0.125", "-1.000", "7.000", None, "3.333")], pa.decimal128(10, 3)),
+        "m": pa.array(
+            [Decimal(x) if x else None for x in ("1.25", "-3.75", "0.00", None, "99999.99", "2.50")],
+            pa.decimal128(7, 2),
+        ),
+        "n": pa.array(
+            [Decimal(x) if x else None for x in ("2.500", "0.125", "-1.000", "7.000", None, "3.333")],
+            pa.decimal128(10, 3),
+        ),
         "b": pa.array([True, False, None, True, False, True]),
         "s": pa.array([1, -1, 0, None, 32767, 12], pa.int16()),
     }
@@ -42,7 +52,13 @@ _DAYS = pa.table(
         "day": pa.array([date(2024, 2, 29), date(1969, 12, 31), None, date(1900, 1, 1), date(2023, 12, 31)]),
         "other": pa.array([date(2023, 2, 28), date(1970, 1, 1), date(2000, 1, 1), None, date(2024, 1, 31)]),
         "at": pa.array(
-            [_at(2024, 2, 29, 23, 59, 58, 123456), _at(1969, 12, 31, 23, 0, 1), None, _at(2000, 1, 1), _at(2023, 7, 4, 12, 30)],
+            [
+                _at(2024, 2, 29, 23, 59, 58, 123456),
+                _at(1969, 12, 31, 23, 0, 1),
+                None,
+                _at(2000, 1, 1),
+                _at(2023, 7, 4, 12, 30),
+            ],
             pa.timestamp("us", "UTC"),
         ),
         "n": pa.array([1, -1, 12, 30, None], pa.int32()),
