@@ -195,6 +195,21 @@ AGGREGATES: dict[str, Writer] = {
     "grouping": _grouping,
 }
 
+WITH_DISTINCT = (
+    "count",
+    "sum",
+    "avg",
+    "mean",
+    "min",
+    "max",
+    "collect_list",
+    "array_agg",
+    "collect_set",
+    "bool_and",
+    "every",
+)
+"""Aggregates that may be of different values only."""
+
 
 def _rank(name: str, kind: pa.DataType = _INT) -> Writer:
     def write(probe: TypeProbe, arguments: list[Typed], distinct: str) -> Aggregate:

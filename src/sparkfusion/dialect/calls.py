@@ -6,7 +6,14 @@ from collections.abc import Collection
 
 from sqlglot import exp
 
-from sparkfusion.dialect.aggregate_functions import AGGREGATES, WINDOW_FUNCTIONS, Aggregate, Writer, without_nulls
+from sparkfusion.dialect.aggregate_functions import (
+    AGGREGATES,
+    WINDOW_FUNCTIONS,
+    WITH_DISTINCT,
+    Aggregate,
+    Writer,
+    without_nulls,
+)
 from sparkfusion.dialect.conversions import convert, type_named
 from sparkfusion.dialect.expressions import ExpressionWriter, text_literal
 from sparkfusion.dialect.function_forms import Form, Special, choose_form
@@ -112,6 +119,8 @@ class CallWriter:
         distinct = ""
         if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
             distinct, arguments = "distinct ", arguments[0].expressions
+            if name not in WITH_DISTINCT:
+                raise refuse(f"{name} with DISTINCT", "it has no counterpart")
         if name == "count" and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
             return Aggregate("count(*)", table[name](writer.probe, [text_literal("")], "").type)
         return table[name](writer.probe, [writer.write(each) for each in arguments], distinct)

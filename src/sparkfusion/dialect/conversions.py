@@ -50,6 +50,10 @@ def convert(value: Typed, to: pa.DataType, *, tries: bool = False) -> Typed:
         return Typed(cast_sql(value.sql, to), to)
     _check(value.type, to)
     sql = value.sql
+    if source == "timestamp" and value.type != TIMESTAMP:
+        sql = cast_sql(sql, TIMESTAMP)  # days and hours are those of UTC
+        if to == TIMESTAMP:
+            return Typed(sql, to)
     if source == "timestamp" and target == "string":
         return Typed(_TIME_TEXT.format(sql), STRING)
     if source == "string" and target == "boolean":
@@ -74,10 +78,10 @@ def coerce_all(values: list[Typed], what: str) -> list[Typed]:
 
 def _boolean_of(sql: str, *, tries: bool) -> str:
     text = f"lower(btrim({sql}, E' \\t\\n\\r'))"
-    otherwise = "null" if tries else failing(f"concat('not a boolean: ', {sql})", pa.bool_(), cast_sql)
+    otherwise = "null" if tries else failing(f"concat('not a boolean: ', {sql})", pa.int32(), cast_sql)
     return (
-        f"case when {text} in ('t', 'true', 'y', 'yes', '1') then true "
-        f"when {text} in ('f', 'false', 'n', 'no', '0') then false when {sql} is null then null else {otherwise} end"
+        f"(case when {text} in ('t', 'true', 'y', 'yes', '1') then 1 "
+        f"when {text} in ('f', 'false', 'n', 'no', '0') then 0 when {sql} is null then null else {otherwise} end = 1)"
     )
 
 

@@ -8,7 +8,7 @@ from sparkfusion.dialect.refusals import refuse
 
 _TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+")
 _PRINTED = {
-    "yyyy": "%Y", "y": "%Y", "uuuu": "%Y", "yy": "%y", "MM": "%m", "M": "%-m", "MMM": "%b", "MMMM": "%B", "dd": "%d",
+    "yyyy": "%Y", "uuuu": "%Y", "yy": "%y", "MM": "%m", "M": "%-m", "MMM": "%b", "MMMM": "%B", "dd": "%d",
     "d": "%-d", "HH": "%H", "H": "%-H", "hh": "%I", "h": "%-I", "mm": "%M", "m": "%-M", "ss": "%S", "s": "%-S",
     "a": "%p", "EEE": "%a", "E": "%a", "EEEE": "%A", "D": "%-j", "DDD": "%j", "SSS": "%3f", "SSSSSS": "%6f",
 }  # fmt: skip

@@ -68,6 +68,28 @@ class ExpressionWriter:
             return method(node)
         return self.surroundings.write_call(self, node)
 
+    def row_filter(self, node: exp.Expr) -> Typed:
+        """A condition of rows, for which NULL is like false.
+
+        Spark does not compute the right side of AND and OR where the left side decides. DataFusion computes both sides
+        for all rows of a batch, so a right side that may fail is put into a CASE: of numbers, because DataFusion makes
+        AND and OR of a CASE of booleans.
+        """
+        inner = _inside(node)
+        if not isinstance(inner, exp.And | exp.Or):
+            return self.condition(inner)
+        first, *others = inner.flatten()
+        made = self.row_filter(first).sql
+        for each in others:
+            side = self.row_filter(each).sql
+            if not can_fail(each):
+                made = f"({made} {'and' if isinstance(inner, exp.And) else 'or'} {side})"
+            elif isinstance(inner, exp.And):
+                made = f"({made} and (case when {made} then cast({side} as int) else 0 end = 1))"
+            else:
+                made = f"(case when {made} then 1 else cast({side} as int) end = 1)"
+        return Typed(made, pa.bool_())
+
     def condition(self, node: exp.Expr) -> Typed:
         """An expression where Spark wants a boolean."""
         made = self.write(node)
@@ -232,15 +254,17 @@ class ExpressionWriter:
         otherwise = node.args.get("false")
         values = [self.write(node.args["true"]), self.write(otherwise) if otherwise is not None else NULL]
         first, second = coerce_all(values, spark_text(node))
-        return Typed(f"case when {self.condition(node.this).sql} then {first.sql} else {second.sql} end", first.type)
+        (test,) = _escaped([self.condition(node.this).sql])
+        made = f"case when {test} then {{0}} else {{1}} end"
+        return _choose(node, made, [first, second])
 
     def _case(self, node: exp.Expr) -> Typed:
         branches, default = node.args["ifs"], node.args.get("default")
         values = [self.write(each.args["true"]) for each in branches]
         values = coerce_all([*values, self.write(default) if default is not None else NULL], "CASE")
         tests = [self._test(node, each.this) for each in branches]
-        chosen = " ".join(f"when {test} then {value.sql}" for test, value in zip(tests, values, strict=False))
-        return Typed(f"case {chosen} else {values[-1].sql} end", values[-1].type)
+        chosen = " ".join(f"when {test} then {{{n}}}" for n, test in enumerate(_escaped(tests)))
+        return _choose(node, f"case {chosen} else {{{len(tests)}}} end", values)
 
     def _test(self, case: exp.Expr, test: exp.Expr) -> str:
         if case.this is None:
@@ -264,6 +288,33 @@ class ExpressionWriter:
 
     def _dot(self, node: exp.Expr) -> Typed:
         return access_field(self.write(node.this), node.expression.name)
+
+
+def _choose(node: exp.Expr, template: str, values: list[Typed]) -> Typed:
+    """A CASE. One of booleans that may fail is one of numbers, which DataFusion does not compute for all rows."""
+    if values[0].type == pa.bool_() and can_fail(node):
+        numbers = [f"cast({each.sql} as int)" for each in values]
+        return Typed(f"({template.format(*numbers)} = 1)", pa.bool_())
+    return Typed(template.format(*(each.sql for each in values)), values[0].type)
+
+
+def _escaped(texts: list[str]) -> list[str]:
+    return [text.replace("{", "{{").replace("}", "}}") for text in texts]
+
+
+_DIVISIONS = (exp.Div, exp.IntDiv, exp.Mod)
+_FAILING_CALLS = ("element_at", "make_date", "mod", "pmod", "split_part", "to_date", "to_timestamp")
+
+
+def can_fail(node: exp.Expr) -> bool:
+    """Whether an expression may fail for some rows and not for others; overflows do not count."""
+    return any(
+        isinstance(each, exp.Bracket)
+        or (isinstance(each, _DIVISIONS) and not isinstance(each.expression, exp.Literal))
+        or (isinstance(each, exp.Cast | exp.TryCast) and not isinstance(each.this, exp.Literal))
+        or (isinstance(each, exp.Anonymous) and each.name.lower() in _FAILING_CALLS)
+        for each in node.walk()
+    )
 
 
 def _inside(node: exp.Expr) -> exp.Expr:

@@ -33,10 +33,11 @@ _KINDS = {
 
 @dataclass
 class Source:
-    """The text of FROM, so far, and what it gives."""
+    """The text of FROM, so far, and what it gives. `ordered` if it is a subquery whose rows have an order in Spark."""
 
     sql: str
     scope: Scope
+    ordered: bool = False
 
 
 @dataclass
@@ -103,12 +104,14 @@ class FromWriter:
             columns = [(each.name, each.name, each.type) for each in schema]
         columns = _renamed(node, columns)
         parts = (alias,) if node.alias else tuple(names)
-        return Source(f"{sql} as {quote(alias)}", self._scope(relation_of(alias, parts, columns)))
+        ordered = view is not None and view.ordered
+        return Source(f"{sql} as {quote(alias)}", self._scope(relation_of(alias, parts, columns)), ordered)
 
     def _derived(self, node: exp.Expr, inner: Written) -> Source:
         alias = node.alias or f"__q{next(self.names)}"
         columns = _renamed(node, [(each.name, each.own_name, each.type) for each in inner.columns])
-        return Source(f"({inner.sql}) as {quote(alias)}", self._scope(relation_of(alias, (alias,), columns)))
+        scope = self._scope(relation_of(alias, (alias,), columns))
+        return Source(f"({inner.sql}) as {quote(alias)}", scope, inner.ordered)
 
     def _values(self, node: exp.Values) -> Source:
         return self._derived(node, self.inline_table(node))
@@ -149,7 +152,7 @@ class FromWriter:
             condition = " and ".join(operators.compare(*pair, "=").sql for pair in pairs)
             scope.merged = _merge(kind, shared, pairs, left.scope.merged)
         elif join.args.get("on") is not None:
-            condition = self.writer_of(scope).condition(join.args["on"]).sql
+            condition = self.writer_of(scope).row_filter(join.args["on"]).sql
         else:
             kind, condition = ("cross join", "") if kind in ("join", "cross join") else (kind, "true")
         if kind.endswith(("semi join", "anti join")):
@@ -198,7 +201,7 @@ class FromWriter:
         visible = tuple(map(VisibleColumn, names or defaults, columns))
         moved.relations.append(Relation((table or made,), visible))
         moved.outer = self.outer
-        return Source(sql, moved)
+        return Source(sql, moved, source.ordered)
 
     def _scope(self, relation: Relation) -> Scope:
         return Scope([relation], outer=self.outer)

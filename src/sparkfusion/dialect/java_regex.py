@@ -13,7 +13,7 @@ _REFUSED = (
     (re.compile(r"\(\?(?:<?[=!])"), "it looks ahead or behind"),
     (re.compile(r"\(\?>|[*+?}]\+"), "it does not go back"),
     (re.compile(r"\\[1-9]|\\k<"), "it refers back to a group"),
-    (re.compile(r"\[[^\]]*(?:&&|\[(?!:))"), "it has a class inside a class"),
+    (re.compile(r"\[[^\]]*(?:&&|--|~~|\[)"), "it has a class inside a class"),
     (re.compile(r"\\[GZzQEhHvVRXuNc0]"), "it has an escape that Rust has not, or has with another meaning"),
     (re.compile(r"\\[pP]"), "classes of Unicode have other names"),
     (re.compile(r"\(\?[a-zA-Z-]+[:)]"), "flags mean something else"),
@@ -81,6 +81,8 @@ def _escape(escaped: str, shown: str, *, inside: bool) -> str:
         raise refuse(shown, "it has a negated class inside a class")
     if escaped in "bB":
         raise refuse(shown, "ends of words differ outside of ASCII")
+    if escaped in "<>":
+        return escaped  # ends of words in Rust
     return (_INSIDE if inside else _ASCII).get(escaped, "\\" + escaped)
 
 

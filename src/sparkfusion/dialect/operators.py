@@ -11,6 +11,7 @@ from sparkfusion.dialect.value_types import (
     MOST_DIGITS,
     TIMESTAMP,
     as_decimal,
+    cast_sql,
     common_type,
     is_number,
     kind_of,
@@ -218,7 +219,7 @@ def _not_zero(divisor: Typed, original: Typed) -> str:
     """A divisor that is an error if it is zero: DataFusion's floats would become infinite."""
     if original.constant and original.value:
         return divisor.sql
-    failing = f"cast(1 / cast({divisor.sql} as bigint) as double)"
+    failing = cast_sql(f"1 / cast({divisor.sql} as bigint)", divisor.type)
     return f"case when {divisor.sql} = 0 then {failing} else {divisor.sql} end"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from itertools import count
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from sparkfusion.dialect.select_writer import SelectWriter
 from sparkfusion.dialect.spark_parser import parse_query, spark_text, without_parentheses
 from sparkfusion.dialect.typed_sql import Typed, TypeProbe
 from sparkfusion.dialect.windows import direction
-from sparkfusion.dialect.written import OutputColumn, Written
+from sparkfusion.dialect.written import OutputColumn, Written, check_limit
 
 _SETS = {exp.Union: "union", exp.Intersect: "intersect", exp.Except: "except"}
 
@@ -62,7 +63,7 @@ class QueryWriter:
                 raise refuse(spark_text(query), "it has no counterpart")
         finally:
             self._views = before
-        return Written(f"{prefix}{made.sql}", made.columns)
+        return replace(made, sql=f"{prefix}{made.sql}")
 
     def write_call(self, writer: ExpressionWriter, node: exp.Expr) -> Typed:
         return self._calls.write(writer, node)
@@ -90,7 +91,7 @@ class QueryWriter:
                 columns = [OutputColumn(name, old.own_name, old.type) for name, old in zip(names, columns, strict=True)]
             own_name = f"__w{next(self._names)}"  # DataFusion does not let an inner query use the name of an outer one
             texts.append(f"{quote(own_name)} as ({inner.sql})")
-            self._views = {**self._views, each.alias.lower(): Written(quote(own_name), columns)}
+            self._views = {**self._views, each.alias.lower(): Written(quote(own_name), columns, inner.ordered)}
         return f"with {', '.join(texts)} "
 
     def _set_operation(self, query: exp.SetOperation, outer: Scope | None) -> Written:
@@ -121,6 +122,7 @@ class QueryWriter:
         order = query.args.get("order")
         if order is None and query.args.get("limit") is None and query.args.get("offset") is None:
             return made
+        check_limit(query, ordered=made.ordered)
         visible = [VisibleColumn(each.name, Typed(f'"o".{quote(each.own_name)}', each.type)) for each in made.columns]
         writer = self.expressions(Scope(merged=visible))
         keys = []
@@ -129,7 +131,7 @@ class QueryWriter:
             sql = visible[int(at) - 1].typed.sql if at.isdigit() else writer.write(each.this).sql
             keys.append(direction(sql, each))
         by = f" order by {', '.join(keys)}" if keys else ""
-        return Written(f'select * from ({made.sql}) as "o"{by}{limits(query)}', made.columns)
+        return Written(f'select * from ({made.sql}) as "o"{by}{limits(query)}', made.columns, ordered=bool(keys))
 
 
 def limits(query: exp.Expr) -> str:

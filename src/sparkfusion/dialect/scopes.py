@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from sparkfusion.dialect.refusals import wrong
 from sparkfusion.dialect.typed_sql import Typed
+from sparkfusion.dialect.value_types import cast_sql
 
 _SHOWN = 8
 
@@ -95,8 +96,14 @@ def quote(name: str) -> str:
 def relation_of(alias: str, names: tuple[str, ...], columns: Sequence[tuple[str, str, pa.DataType]]) -> Relation:
     """A relation that the text calls `alias`; its columns have names in the query, and names in the text."""
     return Relation(
-        names, tuple(VisibleColumn(name, Typed(f"{quote(alias)}.{quote(own)}", kind)) for name, own, kind in columns)
+        names, tuple(VisibleColumn(name, _column(f"{quote(alias)}.{quote(own)}", kind)) for name, own, kind in columns)
     )
+
+
+def _column(sql: str, kind: pa.DataType) -> Typed:
+    """A column; one with a dictionary, such as a partition column of files, as plain values."""
+    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return Typed(sql if plain is kind else cast_sql(sql, plain), plain)
 
 
 def _named(columns: Sequence[VisibleColumn] | Iterator[VisibleColumn], name: str) -> list[VisibleColumn]:

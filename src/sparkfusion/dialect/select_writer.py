@@ -16,7 +16,7 @@ from sparkfusion.dialect.scopes import Scope, VisibleColumn, quote
 from sparkfusion.dialect.spark_parser import spark_text
 from sparkfusion.dialect.typed_sql import Typed
 from sparkfusion.dialect.windows import direction
-from sparkfusion.dialect.written import OutputColumn, Written
+from sparkfusion.dialect.written import OutputColumn, Written, check_limit
 
 if TYPE_CHECKING:
     from sparkfusion.dialect.query_writer import QueryWriter
@@ -70,7 +70,9 @@ class SelectWriter:
             parts.append(f"order by {', '.join(self._order(source.scope, items, names))}")
         from sparkfusion.dialect.query_writer import limits
 
-        return Written(" ".join(parts) + limits(select), columns)
+        kept = source.ordered and not any(select.args.get(name) for name in ("group", "distinct", "having"))
+        check_limit(select, ordered=kept)
+        return Written(" ".join(parts) + limits(select), columns, kept or select.args.get("order") is not None)
 
     def _check(self) -> exp.Select:
         for name, value in self._select.args.items():
@@ -161,7 +163,7 @@ class SelectWriter:
         if (where := select.args.get("where")) is not None:
             if is_aggregate(where.this):
                 raise wrong("WHERE has an aggregate", "use HAVING")
-            yield f"where {self._queries.expressions(inner).condition(where.this).sql}"
+            yield f"where {self._queries.expressions(inner).row_filter(where.this).sql}"
         if (group := select.args.get("group")) is not None:
             yield f"group by {', '.join(self._group(scope, group, items))}"
         elif select.args.get("having") is not None and not any(
@@ -170,7 +172,7 @@ class SelectWriter:
             raise refuse("HAVING without GROUP BY and without aggregates", "DataFusion does not take it", "use WHERE")
         for name in ("having", "qualify"):
             if (clause := select.args.get(name)) is not None:
-                yield f"{name} {self._queries.expressions(scope).condition(clause.this).sql}"
+                yield f"{name} {self._queries.expressions(scope).row_filter(clause.this).sql}"
 
     def _group(self, scope: Scope, group: exp.Expr, items: list[Item]) -> Iterator[str]:
         check_parts(group)

@@ -16,7 +16,8 @@ from sparkfusion.dialect.value_types import STRING, kind_of
 _INT = pa.int32()
 _COUNT = "case when {1} > 0 then cast({1} as bigint) when {1} <= 0 then 0 end"
 _LOCATE = (
-    "case when {0} is null or {1} is null then null when {2} is null or {2} < 1 then 0 when strpos(substr({1}, {2}), {0}) = 0 then 0 "
+    "case when {0} is null or {1} is null then null when {2} is null or {2} < 1 then 0 "
+    "when strpos(substr({1}, {2}), {0}) = 0 then 0 "
     "else strpos(substr({1}, {2}), {0}) + {2} - 1 end"
 )
 

@@ -72,10 +72,7 @@ def failing(message: str, to: pa.DataType, cast: Callable[[str, pa.DataType], st
 
     A cast would fail already when DataFusion computes constants, even in a branch that no row takes.
     """
-    broken = f"to_date({message})"
-    if to == pa.date32():
-        return broken
-    if pa.types.is_timestamp(to):
+    broken = f"to_timestamp({message})"
+    if to == pa.date32() or pa.types.is_timestamp(to):
         return cast(broken, to)
-    number = f"arrow_cast({broken}, 'Int32')"
-    return f"({number} = 0)" if to == pa.bool_() else cast(number, to)
+    return cast(f"arrow_cast({broken}, 'Int64')", to)

@@ -6,10 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+from sqlglot import exp
 
-from sparkfusion.dialect.refusals import wrong
+from sparkfusion.dialect.refusals import refuse, wrong
 from sparkfusion.dialect.scopes import quote
 from sparkfusion.dialect.typed_sql import Typed
+
+
+def check_limit(query: exp.Expr, *, ordered: bool) -> None:
+    """DataFusion drops ORDER BY of subqueries, so LIMIT above one would choose other rows than Spark."""
+    limited = query.args.get("limit") is not None or query.args.get("offset") is not None
+    if ordered and limited and query.args.get("order") is None:
+        raise refuse(
+            "LIMIT above a subquery with ORDER BY", "the order of a subquery is not kept", "write ORDER BY beside LIMIT"
+        )
 
 
 @dataclass(frozen=True)
@@ -23,10 +33,11 @@ class OutputColumn:
 
 @dataclass(frozen=True)
 class Written:
-    """The text of a query and its columns."""
+    """The text of a query and its columns. `ordered` if its rows have an order in Spark."""
 
     sql: str
     columns: Sequence[OutputColumn]
+    ordered: bool = False
 
     def only_column(self, what: str) -> Typed:
         """The only column of a subquery, as the text `"q"."name"`."""
