@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -85,9 +87,20 @@ def test_functions_of_the_user_are_called(session: Session) -> None:
 
 
 @pytest.mark.runners(LOCAL, reason=NO_TASKS)
-def test_time_zone_and_parameters_are_refused(session: Session) -> None:
-    with pytest.raises(UserError, match="no values for parameters"):
-        session.sql("select :a", {"a": 1})
+def test_parameters_have_values(session: Session) -> None:
+    values = {"n": 7, "d": Decimal("2.50"), "s": "it's", "at": datetime(2024, 1, 2, 3), "day": date(2024, 1, 2)}
+    found = session.sql(
+        "select :n / 2 as n, :d * 2 as d, :s || '!' as s, hour(:at) as h, :day + 1 as t, :x is null as x",
+        values,
+        x=None,
+    )
+    assert [*found.to_pylist()[0].values()] == [3.5, Decimal("5.00"), "it's!", 3, date(2024, 1, 3), True]
+    with pytest.raises(UserError, match="parameter :q has no value"):
+        session.sql("select :q", values)
+
+
+@pytest.mark.runners(LOCAL, reason=NO_TASKS)
+def test_time_zone_is_refused(session: Session) -> None:
     session.sql("set datafusion.execution.time_zone = '+02:00'")
     with pytest.raises(UserError, match="timestamps in UTC"):
         session.sql("select 1")

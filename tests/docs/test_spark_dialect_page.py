@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sparkfusion.dialect.calls import function_names
+from sparkfusion.dialect.function_calls import function_names
 from tests.docs.snippets import ROOT
 from tests.spark.dialect.expressions import GROUPS
 from tests.spark.dialect.failures import FAILURES

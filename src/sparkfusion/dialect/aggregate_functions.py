@@ -17,7 +17,7 @@ _INT, _BIGINT, _DOUBLE = pa.int32(), pa.int64(), pa.float64()
 
 
 @dataclass(frozen=True)
-class Aggregate:
+class AggregateCall:
     """A call that FILTER and OVER may follow.
 
     Attributes:
@@ -34,35 +34,35 @@ class Aggregate:
         return Typed(self.outer.format(text), self.type)
 
 
-Writer = Callable[[TypeProbe, list[Typed], str], Aggregate]
+Writer = Callable[[TypeProbe, list[Typed], str], AggregateCall]
 """The last argument is `distinct ` or nothing."""
 
 
-def _count(probe: TypeProbe, arguments: list[Typed], distinct: str) -> Aggregate:
+def _count(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
     if len(arguments) == 1:
-        return Aggregate(f"count({distinct}{arguments[0].sql})", _BIGINT)
+        return AggregateCall(f"count({distinct}{arguments[0].sql})", _BIGINT)
     expect("count", arguments, *range(2, 100))
     known = " and ".join(f"{each.sql} is not null" for each in arguments)
     if not distinct:
-        return Aggregate("count(*)", _BIGINT, only=known)
+        return AggregateCall("count(*)", _BIGINT, only=known)
     fields = ", ".join(f"'c{n}', {each.sql}" for n, each in enumerate(arguments))
-    return Aggregate(f"count(distinct named_struct({fields}))", _BIGINT, only=known)
+    return AggregateCall(f"count(distinct named_struct({fields}))", _BIGINT, only=known)
 
 
-def _sum(probe: TypeProbe, arguments: list[Typed], distinct: str) -> Aggregate:
+def _sum(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
     """A bigint that does not fit is an error, as under ANSI; DataFusion would begin again from below."""
     expect("sum", arguments, 1)
     value = prepare(arguments[0], "n", "sum")
     if kind_of(value.type) == "integer":
         wide = cast_sql(value.sql, pa.decimal128(19, 0)) if value.type == _BIGINT else value.sql
-        return Aggregate(f"sum({distinct}{wide})", _BIGINT, "cast({0} as bigint)")
+        return AggregateCall(f"sum({distinct}{wide})", _BIGINT, "cast({0} as bigint)")
     if kind_of(value.type) == "decimal":
         kind = limited_decimal(value.type.precision + 10, value.type.scale)
-        return Aggregate(f"sum({distinct}{value.sql})", kind, cast_sql("{0}", kind))
-    return Aggregate(f"sum({distinct}{convert(value, _DOUBLE).sql})", _DOUBLE)
+        return AggregateCall(f"sum({distinct}{value.sql})", kind, cast_sql("{0}", kind))
+    return AggregateCall(f"sum({distinct}{convert(value, _DOUBLE).sql})", _DOUBLE)
 
 
-def _avg(probe: TypeProbe, arguments: list[Typed], distinct: str) -> Aggregate:
+def _avg(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
     expect("avg", arguments, 1)
     value = prepare(arguments[0], "n", "avg")
     if kind_of(value.type) == "decimal":
@@ -70,54 +70,56 @@ def _avg(probe: TypeProbe, arguments: list[Typed], distinct: str) -> Aggregate:
         wide = cast_sql(value.sql, pa.decimal128(min(38, value.type.precision + 1), value.type.scale + 1))
         if value.type.precision > 33:
             raise refuse("avg of a decimal with more than 33 digits", "its digits do not fit", "cast it to double")
-        return Aggregate(f"avg({distinct}{wide})", kind, cast_sql("{0}", kind))
-    return Aggregate(f"avg({distinct}{convert(value, _DOUBLE).sql})", _DOUBLE)
+        return AggregateCall(f"avg({distinct}{wide})", kind, cast_sql("{0}", kind))
+    return AggregateCall(f"avg({distinct}{convert(value, _DOUBLE).sql})", _DOUBLE)
 
 
 def _same(name: str, spark_name: str | None = None) -> Writer:
     """An aggregate of one argument that has the argument's type."""
 
-    def write(probe: TypeProbe, arguments: list[Typed], distinct: str) -> Aggregate:
+    def write(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
         expect(spark_name or name, arguments, 1)
         if kind_of(arguments[0].type) in ("array", "map", "struct"):
             raise refuse(f"{spark_name or name} of nested values", "it has no counterpart")
-        return Aggregate(f"{name}({distinct}{arguments[0].sql})", arguments[0].type)
+        return AggregateCall(f"{name}({distinct}{arguments[0].sql})", arguments[0].type)
 
     return write
 
 
 def _doubles(name: str, count: int = 1) -> Writer:
-    def write(probe: TypeProbe, arguments: list[Typed], distinct: str) -> Aggregate:
+    def write(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
         expect(name, arguments, count)
         values = ", ".join(convert(prepare(each, "n", name), _DOUBLE).sql for each in arguments)
-        return Aggregate(f"{name}({distinct}{values})", _DOUBLE)
+        return AggregateCall(f"{name}({distinct}{values})", _DOUBLE)
 
     return write
 
 
 def _booleans(name: str) -> Writer:
-    def write(probe: TypeProbe, arguments: list[Typed], distinct: str) -> Aggregate:
+    def write(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
         expect(name, arguments, 1)
-        return Aggregate(f"{name}({prepare(arguments[0], 'b', name).sql})", pa.bool_())
+        return AggregateCall(f"{name}({prepare(arguments[0], 'b', name).sql})", pa.bool_())
 
     return write
 
 
-def _count_if(probe: TypeProbe, arguments: list[Typed], distinct: str) -> Aggregate:
+def _count_if(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
     expect("count_if", arguments, 1)
-    return Aggregate("count(*)", _BIGINT, only=prepare(arguments[0], "b", "count_if").sql)
+    return AggregateCall("count(*)", _BIGINT, only=prepare(arguments[0], "b", "count_if").sql)
 
 
 def _collect(name: str, *, unique: bool) -> Writer:
     """NULLs are left out, and there is an array without items if nothing is left."""
 
-    def write(probe: TypeProbe, arguments: list[Typed], distinct: str) -> Aggregate:
+    def write(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
         expect(name, arguments, 1)
         value = arguments[0]
         kind = pa.list_(value.type)
         empty = f"array_slice(make_array({cast_sql('null', value.type)}), 2, 1)"
         word = "distinct " if unique else distinct
-        return Aggregate(f"array_agg({word}{value.sql})", kind, f"coalesce({{0}}, {empty})", f"{value.sql} is not null")
+        return AggregateCall(
+            f"array_agg({word}{value.sql})", kind, f"coalesce({{0}}, {empty})", f"{value.sql} is not null"
+        )
 
     return write
 
@@ -125,35 +127,35 @@ def _collect(name: str, *, unique: bool) -> Writer:
 def _edge(name: str) -> Writer:
     """`first` and `last`; a second argument that is true leaves NULLs out."""
 
-    def write(probe: TypeProbe, arguments: list[Typed], distinct: str) -> Aggregate:
+    def write(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
         expect(name, arguments, 1, 2)
         skips = len(arguments) == 2 and arguments[1].sql == "true"
         value = arguments[0]
-        return Aggregate(f"{name}({value.sql}){' ignore nulls' if skips else ''}", value.type)
+        return AggregateCall(f"{name}({value.sql}){' ignore nulls' if skips else ''}", value.type)
 
     return write
 
 
-def _percentile(probe: TypeProbe, arguments: list[Typed], distinct: str) -> Aggregate:
+def _percentile(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
     expect("percentile", arguments, 2)
     return _percentile_at(arguments[0], arguments[1].value)
 
 
-def _median(probe: TypeProbe, arguments: list[Typed], distinct: str) -> Aggregate:
+def _median(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
     expect("median", arguments, 1)
     return _percentile_at(arguments[0], 0.5)
 
 
-def _percentile_at(value: Typed, fraction: object) -> Aggregate:
+def _percentile_at(value: Typed, fraction: object) -> AggregateCall:
     if fraction is None:
         raise refuse("percentile with a fraction that is not a literal", "it has no counterpart")
     number = convert(prepare(value, "n", "percentile"), _DOUBLE).sql
-    return Aggregate(f"percentile_cont({number}, {float(str(fraction))})", _DOUBLE)
+    return AggregateCall(f"percentile_cont({number}, {float(str(fraction))})", _DOUBLE)
 
 
-def _grouping(probe: TypeProbe, arguments: list[Typed], distinct: str) -> Aggregate:
+def _grouping(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
     expect("grouping", arguments, 1)
-    return Aggregate(f"grouping({arguments[0].sql})", pa.int8(), "cast({0} as tinyint)")
+    return AggregateCall(f"grouping({arguments[0].sql})", pa.int8(), "cast({0} as tinyint)")
 
 
 AGGREGATES: dict[str, Writer] = {
@@ -212,36 +214,36 @@ WITH_DISTINCT = (
 
 
 def _rank(name: str, kind: pa.DataType = _INT) -> Writer:
-    def write(probe: TypeProbe, arguments: list[Typed], distinct: str) -> Aggregate:
+    def write(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
         expect(name, arguments, 0)
-        return Aggregate(f"{name}()", kind, cast_sql("{0}", kind))
+        return AggregateCall(f"{name}()", kind, cast_sql("{0}", kind))
 
     return write
 
 
-def _ntile(probe: TypeProbe, arguments: list[Typed], distinct: str) -> Aggregate:
+def _ntile(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
     expect("ntile", arguments, 1)
-    return Aggregate(f"ntile({_number(arguments, 0, 'ntile')})", _INT, "cast({0} as int)")
+    return AggregateCall(f"ntile({_number(arguments, 0, 'ntile')})", _INT, "cast({0} as int)")
 
 
 def _neighbour(name: str) -> Writer:
     """`lag` and `lead`."""
 
-    def write(probe: TypeProbe, arguments: list[Typed], distinct: str) -> Aggregate:
+    def write(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
         expect(name, arguments, 1, 2, 3)
         offset = _number(arguments, 1, name) if len(arguments) > 1 else 1
         value = arguments[0]
         others = f", {offset}"
         if len(arguments) == 3:
             others += f", {convert(arguments[2], value.type).sql}"
-        return Aggregate(f"{name}({value.sql}{others})", value.type)
+        return AggregateCall(f"{name}({value.sql}{others})", value.type)
 
     return write
 
 
-def _nth(probe: TypeProbe, arguments: list[Typed], distinct: str) -> Aggregate:
+def _nth(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
     expect("nth_value", arguments, 2)
-    return Aggregate(f"nth_value({arguments[0].sql}, {_number(arguments, 1, 'nth_value')})", arguments[0].type)
+    return AggregateCall(f"nth_value({arguments[0].sql}, {_number(arguments, 1, 'nth_value')})", arguments[0].type)
 
 
 def _number(arguments: Sequence[Typed], position: int, name: str) -> int:
@@ -264,6 +266,6 @@ WINDOW_FUNCTIONS: dict[str, Writer] = {
 }
 
 
-def without_nulls(made: Aggregate) -> Aggregate:
+def without_nulls(made: AggregateCall) -> AggregateCall:
     """The same with IGNORE NULLS."""
     return made if made.call.endswith("ignore nulls") else replace(made, call=f"{made.call} ignore nulls")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from decimal import Decimal
+from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Protocol
 
 import pyarrow as pa
 from sqlglot import exp
 
-from sparkfusion.dialect import operators
+from sparkfusion.dialect import typed_operators
 from sparkfusion.dialect.conversions import coerce_all, convert, type_named
 from sparkfusion.dialect.java_regex import checked_pattern
 from sparkfusion.dialect.known_parts import check_parts
+from sparkfusion.dialect.literals import number_literal, text_literal, value_literal
 from sparkfusion.dialect.nested_values import access_field, access_item
 from sparkfusion.dialect.refusals import refuse, wrong
 from sparkfusion.dialect.scopes import Scope
@@ -30,14 +30,17 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
 _BITS: dict[type[exp.Expr], str] = {exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^"}
 _SHIFTS: dict[type[exp.Expr], str] = {exp.BitwiseLeftShift: "<<", exp.BitwiseRightShift: ">>"}
 _BINARY: dict[type[exp.Expr], Callable[[Typed, Typed], Typed]] = {
-    exp.Div: operators.divide,
-    exp.IntDiv: operators.divide_whole,
-    exp.Mod: operators.remainder,
+    exp.Div: typed_operators.divide,
+    exp.IntDiv: typed_operators.divide_whole,
+    exp.Mod: typed_operators.remainder,
 }
 
 
-class Surroundings(Protocol):
-    """What expressions need of the query that they are in."""
+class EnclosingQuery(Protocol):
+    """What expressions need of the query that they are in. `values` are those of parameters."""
+
+    @property
+    def values(self) -> Mapping[str, object]: ...
 
     def write_query(self, query: exp.Expr, outer: Scope | None) -> Written: ...
 
@@ -47,26 +50,26 @@ class Surroundings(Protocol):
 class ExpressionWriter:
     """Writes the expressions of one scope."""
 
-    def __init__(self, scope: Scope, probe: TypeProbe, surroundings: Surroundings) -> None:
+    def __init__(self, scope: Scope, probe: TypeProbe, query: EnclosingQuery) -> None:
         self.scope = scope
         self.probe = probe
-        self.surroundings = surroundings
+        self.query = query
 
     def write(self, node: exp.Expr) -> Typed:
         kind = type(node)
         check_parts(node)
         if kind in _COMPARISONS:
-            return operators.compare(self.write(node.this), self.write(node.expression), _COMPARISONS[kind])
+            return typed_operators.compare(self.write(node.this), self.write(node.expression), _COMPARISONS[kind])
         if kind in _BITS:
-            return operators.bitwise(self.write(node.this), self.write(node.expression), _BITS[kind])
+            return typed_operators.bitwise(self.write(node.this), self.write(node.expression), _BITS[kind])
         if kind in _SHIFTS:
-            return operators.shift(self.write(node.this), self.write(node.expression), _SHIFTS[kind])
+            return typed_operators.shift(self.write(node.this), self.write(node.expression), _SHIFTS[kind])
         if kind in _BINARY:
             return _BINARY[kind](self.write(node.this), self.write(node.expression))
         method: Callable[[exp.Expr], Typed] | None = getattr(self, f"_{kind.__name__.lower()}", None)
         if method is not None:
             return method(node)
-        return self.surroundings.write_call(self, node)
+        return self.query.write_call(self, node)
 
     def row_filter(self, node: exp.Expr) -> Typed:
         """A condition of rows, for which NULL is like false.
@@ -113,7 +116,13 @@ class ExpressionWriter:
         return self.named([node.name])
 
     def _literal(self, node: exp.Expr) -> Typed:
-        return text_literal(node.name) if node.args.get("is_string") else _number(node.name)
+        return text_literal(node.name) if node.args.get("is_string") else number_literal(node.name)
+
+    def _placeholder(self, node: exp.Expr) -> Typed:
+        """`:name`."""
+        if not node.name or node.name not in self.query.values:
+            raise wrong(f"parameter {spark_text(node)} has no value", "give it: session.sql(text, {'name': value})")
+        return value_literal(node.name, self.query.values[node.name])
 
     def _rawstring(self, node: exp.Expr) -> Typed:
         return text_literal(node.name)
@@ -144,27 +153,27 @@ class ExpressionWriter:
         several = [each for each in right.flatten() if isinstance(each, exp.Interval)] if sign == "+" else []
         if isinstance(right, exp.Add) and len(several) == len(list(right.flatten())):
             return reduce(lambda made, each: add_interval(made, each, sign), several, self.write(left))
-        return operators.add(self.write(left), self.write(right), sign)
+        return typed_operators.add(self.write(left), self.write(right), sign)
 
     def _mul(self, node: exp.Expr) -> Typed:
-        return operators.arithmetic(self.write(node.this), self.write(node.expression), "*")
+        return typed_operators.arithmetic(self.write(node.this), self.write(node.expression), "*")
 
     def _neg(self, node: exp.Expr) -> Typed:
         if isinstance(node.this, exp.Literal) and not node.this.is_string:
-            return _number("-" + node.this.name)
-        return operators.negate(self.write(node.this))
+            return number_literal("-" + node.this.name)
+        return typed_operators.negate(self.write(node.this))
 
     def _bitwisenot(self, node: exp.Expr) -> Typed:
         value = self.write(node.this)
         ones = Typed("cast(-1 as tinyint)", pa.int8())
-        return operators.bitwise(value, ones, "^")
+        return typed_operators.bitwise(value, ones, "^")
 
     def _interval(self, node: exp.Expr) -> Typed:
         raise refuse(spark_text(node), "intervals are only added to dates and timestamps, and taken from them")
 
     def _dpipe(self, node: exp.Expr) -> Typed:
         call = exp.Anonymous(this="concat", expressions=[node.this, node.expression])
-        return self.surroundings.write_call(self, call)
+        return self.query.write_call(self, call)
 
     def _concat(self, node: exp.Expr) -> Typed:
         return text_literal("".join(each.name for each in node.expressions))  # literals beside each other
@@ -194,7 +203,7 @@ class ExpressionWriter:
 
     def _between(self, node: exp.Expr) -> Typed:
         value, low, high = self.write(node.this), self.write(node.args["low"]), self.write(node.args["high"])
-        above, below = operators.compare(value, low, ">="), operators.compare(value, high, "<=")
+        above, below = typed_operators.compare(value, low, ">="), typed_operators.compare(value, high, "<=")
         return Typed(f"({above.sql} and {below.sql})", pa.bool_())
 
     def _in(self, node: exp.Expr) -> Typed:
@@ -205,7 +214,7 @@ class ExpressionWriter:
         return Typed(f"({first.sql} in ({', '.join(each.sql for each in others)}))", pa.bool_())
 
     def _in_query(self, value: Typed, query: exp.Expr, what: str) -> Typed:
-        inner = self.surroundings.write_query(query, self.scope)
+        inner = self.query.write_query(query, self.scope)
         column = inner.only_column(what)
         first, second = coerce_all([value, column], what)
         return Typed(f'({first.sql} in (select {second.sql} from ({inner.sql}) as "q"))', pa.bool_())
@@ -213,10 +222,10 @@ class ExpressionWriter:
     def _exists(self, node: exp.Expr) -> Typed:
         if not isinstance(node.this, exp.Query):
             raise refuse("the function exists", "functions of functions have no counterpart")
-        return Typed(f"exists ({self.surroundings.write_query(node.this, self.scope).sql})", pa.bool_())
+        return Typed(f"exists ({self.query.write_query(node.this, self.scope).sql})", pa.bool_())
 
     def _subquery(self, node: exp.Expr) -> Typed:
-        inner = self.surroundings.write_query(without_parentheses(node), self.scope)
+        inner = self.query.write_query(without_parentheses(node), self.scope)
         return Typed(f"({inner.sql})", inner.only_column(spark_text(node)).type)
 
     def _like(self, node: exp.Expr) -> Typed:
@@ -269,7 +278,7 @@ class ExpressionWriter:
     def _test(self, case: exp.Expr, test: exp.Expr) -> str:
         if case.this is None:
             return self.condition(test).sql
-        return operators.compare(self.write(case.this), self.write(test), "=").sql
+        return typed_operators.compare(self.write(case.this), self.write(test), "=").sql
 
     # ---- casts and nested values
 
@@ -339,29 +348,3 @@ def _like_pattern(pattern: str, escape: str) -> str:
         else:
             made.append("\\\\" if character == "\\" else character)
     return "".join(made)
-
-
-def text_literal(text: str) -> Typed:
-    return Typed("'" + text.replace("'", "''") + "'", STRING, text, constant=True)
-
-
-def integer_literal(number: int) -> Typed:
-    return _number(str(number))
-
-
-def _number(text: str) -> Typed:
-    """An integer literal is an int if it fits; one with a point is a decimal, one with an exponent a double."""
-    if "e" in text.lower():
-        return Typed(f"cast({text} as double)", pa.float64(), float(text), constant=True)
-    if "." in text:
-        value = Decimal(text)
-        _, digits, exponent = value.as_tuple()
-        scale = -int(exponent)
-        kind = pa.decimal128(max(len(digits), scale), scale)
-        return Typed(f"cast('{text}' as decimal({kind.precision}, {scale}))", kind, value, constant=True)
-    number = int(text)
-    for kind, name, bits in ((pa.int32(), "int", 31), (pa.int64(), "bigint", 63)):
-        if -(2**bits) <= number < 2**bits:
-            return Typed(f"cast({number} as {name})", kind, number, constant=True)
-    digits_of = len(str(abs(number)))
-    return Typed(f"cast('{number}' as decimal({digits_of}, 0))", pa.decimal128(digits_of, 0), constant=True)

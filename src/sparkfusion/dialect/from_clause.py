@@ -9,14 +9,14 @@ from itertools import count
 import pyarrow as pa
 from sqlglot import exp
 
-from sparkfusion.dialect import operators
-from sparkfusion.dialect.calls import GENERATORS
+from sparkfusion.dialect import typed_operators
 from sparkfusion.dialect.conversions import coerce_all
 from sparkfusion.dialect.expressions import ExpressionWriter
+from sparkfusion.dialect.function_calls import GENERATORS
 from sparkfusion.dialect.known_parts import check_parts
 from sparkfusion.dialect.nested_values import access_field, as_list
 from sparkfusion.dialect.refusals import refuse, wrong
-from sparkfusion.dialect.scopes import Relation, Scope, VisibleColumn, quote, relation_of
+from sparkfusion.dialect.scopes import FromRelation, Scope, VisibleColumn, quote, relation_of
 from sparkfusion.dialect.spark_parser import spark_text
 from sparkfusion.dialect.typed_sql import Typed
 from sparkfusion.dialect.written import Written
@@ -32,7 +32,7 @@ _KINDS = {
 
 
 @dataclass
-class Source:
+class FromSource:
     """The text of FROM, so far, and what it gives. `ordered` if it is a subquery whose rows have an order in Spark."""
 
     sql: str
@@ -56,10 +56,10 @@ class FromWriter:
     outer: Scope | None = None
     names: count[int] = field(default_factory=lambda: count(1))
 
-    def write(self, select: exp.Select) -> Source:
+    def write(self, select: exp.Select) -> FromSource:
         start = select.args.get("from_")
         if start is None:
-            source = Source("", Scope(outer=self.outer))
+            source = FromSource("", Scope(outer=self.outer))
         else:
             source = self._relation(start.this)
             for join in [*start.this.args.get("joins", []), *select.args.get("joins", [])]:
@@ -70,7 +70,7 @@ class FromWriter:
 
     # ---- one relation
 
-    def _relation(self, node: exp.Expr) -> Source:
+    def _relation(self, node: exp.Expr) -> FromSource:
         for name, value in node.args.items():
             if value and name not in _KEPT:
                 raise refuse(f"{name.strip('_').upper()} in FROM ({spark_text(node)})", "it has no counterpart")
@@ -90,7 +90,7 @@ class FromWriter:
             made = self._lateral(made, lateral)
         return made
 
-    def _table(self, node: exp.Table) -> Source:
+    def _table(self, node: exp.Table) -> FromSource:
         if not isinstance(node.this, exp.Identifier):
             raise refuse(f"{spark_text(node)} in FROM", "functions that make tables have no counterpart")
         names = [part.name for part in node.parts]
@@ -105,15 +105,15 @@ class FromWriter:
         columns = _renamed(node, columns)
         parts = (alias,) if node.alias else tuple(names)
         ordered = view is not None and view.ordered
-        return Source(f"{sql} as {quote(alias)}", self._scope(relation_of(alias, parts, columns)), ordered)
+        return FromSource(f"{sql} as {quote(alias)}", self._scope(relation_of(alias, parts, columns)), ordered)
 
-    def _derived(self, node: exp.Expr, inner: Written) -> Source:
+    def _derived(self, node: exp.Expr, inner: Written) -> FromSource:
         alias = node.alias or f"__q{next(self.names)}"
         columns = _renamed(node, [(each.name, each.own_name, each.type) for each in inner.columns])
         scope = self._scope(relation_of(alias, (alias,), columns))
-        return Source(f"({inner.sql}) as {quote(alias)}", scope, inner.ordered)
+        return FromSource(f"({inner.sql}) as {quote(alias)}", scope, inner.ordered)
 
-    def _values(self, node: exp.Values) -> Source:
+    def _values(self, node: exp.Values) -> FromSource:
         return self._derived(node, self.inline_table(node))
 
     def inline_table(self, node: exp.Values) -> Written:
@@ -133,7 +133,7 @@ class FromWriter:
 
     # ---- joins
 
-    def _join(self, left: Source, join: exp.Join) -> Source:
+    def _join(self, left: FromSource, join: exp.Join) -> FromSource:
         check_parts(join)
         right = self._relation(join.this)
         words = [str(join.args.get(name) or "").upper() for name in ("method", "side", "kind")]
@@ -149,7 +149,7 @@ class FromWriter:
         scope = Scope([*left.scope.relations, *right.scope.relations], list(left.scope.merged), self.outer)
         if shared:
             pairs = [(left.scope.find([name])[0], right.scope.find([name])[0]) for name in shared]
-            condition = " and ".join(operators.compare(*pair, "=").sql for pair in pairs)
+            condition = " and ".join(typed_operators.compare(*pair, "=").sql for pair in pairs)
             scope.merged = _merge(kind, shared, pairs, left.scope.merged)
         elif join.args.get("on") is not None:
             condition = self.writer_of(scope).row_filter(join.args["on"]).sql
@@ -158,11 +158,11 @@ class FromWriter:
         if kind.endswith(("semi join", "anti join")):
             scope = left.scope
         on = f" on {condition}" if condition else ""
-        return Source(f"{left.sql} {kind} {right.sql}{on}", scope)
+        return FromSource(f"{left.sql} {kind} {right.sql}{on}", scope)
 
     # ---- rows of arrays
 
-    def _lateral(self, source: Source, lateral: exp.Expr) -> Source:
+    def _lateral(self, source: FromSource, lateral: exp.Expr) -> FromSource:
         check_parts(lateral)
         if not isinstance(lateral, exp.Lateral) or not lateral.args.get("view"):
             raise refuse(spark_text(lateral), "only LATERAL VIEW is read")
@@ -172,8 +172,8 @@ class FromWriter:
         return self.explode(source, lateral.this, names, table, outer=bool(lateral.args.get("outer")))
 
     def explode(
-        self, source: Source, call: exp.Expr, names: Sequence[str], table: str, *, outer: bool = False
-    ) -> Source:
+        self, source: FromSource, call: exp.Expr, names: Sequence[str], table: str, *, outer: bool = False
+    ) -> FromSource:
         """One row for each item of an array or map, beside the columns of its row.
 
         The whole of FROM becomes a subquery, whose columns have numbers.
@@ -199,11 +199,11 @@ class FromWriter:
         if names and len(names) != len(columns):
             raise wrong(f"{name} gives {len(columns)} columns, not {len(names)}")
         visible = tuple(map(VisibleColumn, names or defaults, columns))
-        moved.relations.append(Relation((table or made,), visible))
+        moved.relations.append(FromRelation((table or made,), visible))
         moved.outer = self.outer
-        return Source(sql, moved, source.ordered)
+        return FromSource(sql, moved, source.ordered)
 
-    def _scope(self, relation: Relation) -> Scope:
+    def _scope(self, relation: FromRelation) -> Scope:
         return Scope([relation], outer=self.outer)
 
 
@@ -240,7 +240,7 @@ def _numbered(scope: Scope, alias: str) -> tuple[list[str], Scope]:
         kept.append(f"{column.typed.sql} as {quote(own)}")
         return VisibleColumn(column.name, Typed(f"{quote(alias)}.{quote(own)}", column.typed.type))
 
-    relations = [Relation(each.names, tuple(map(move, each.columns))) for each in scope.relations]
+    relations = [FromRelation(each.names, tuple(map(move, each.columns))) for each in scope.relations]
     return kept, Scope(relations, list(map(move, scope.merged)))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from sparkfusion.dialect import operators
+from sparkfusion.dialect import typed_operators
 from sparkfusion.dialect.conversions import coerce_all, convert
 from sparkfusion.dialect.function_forms import Form, Special, expect, prepare
 from sparkfusion.dialect.refusals import refuse, wrong
@@ -107,7 +107,7 @@ def _nvl2(probe: TypeProbe, arguments: list[Typed]) -> Typed:
 
 def _nullif(probe: TypeProbe, arguments: list[Typed]) -> Typed:
     expect("nullif", arguments, 2)
-    same = operators.compare(arguments[0], arguments[1], "=")
+    same = typed_operators.compare(arguments[0], arguments[1], "=")
     return Typed(f"case when {same.sql} then null else {arguments[0].sql} end", arguments[0].type)
 
 
@@ -128,7 +128,7 @@ def _extreme(name: str) -> Special:
 def _try_divide(probe: TypeProbe, arguments: list[Typed]) -> Typed:
     expect("try_divide", arguments, 2)
     left, right = (prepare(each, "n", "try_divide") for each in arguments)
-    return operators.divide(left, Typed(f"nullif({right.sql}, {convert(_ZERO, right.type).sql})", right.type))
+    return typed_operators.divide(left, Typed(f"nullif({right.sql}, {convert(_ZERO, right.type).sql})", right.type))
 
 
 _ZERO = Typed("cast(0 as int)", pa.int32(), 0, constant=True)
@@ -151,7 +151,7 @@ def _zero_if_null(probe: TypeProbe, arguments: list[Typed]) -> Typed:
 
 def _negative(probe: TypeProbe, arguments: list[Typed]) -> Typed:
     expect("negative", arguments, 1)
-    return operators.negate(arguments[0])
+    return typed_operators.negate(arguments[0])
 
 
 def _if(probe: TypeProbe, arguments: list[Typed]) -> Typed:
@@ -175,8 +175,8 @@ NUMBER_SPECIALS: dict[str, Special] = {
     "if": _if,
     "greatest": _extreme("greatest"),
     "least": _extreme("least"),
-    "mod": _binary("mod", operators.remainder),
-    "pmod": _binary("pmod", operators.positive_remainder),
+    "mod": _binary("mod", typed_operators.remainder),
+    "pmod": _binary("pmod", typed_operators.positive_remainder),
     "try_divide": _try_divide,
     "zeroifnull": _zero_if_null,
     "negative": _negative,

@@ -9,10 +9,10 @@ from itertools import count
 import pyarrow as pa
 from sqlglot import exp
 
-from sparkfusion.dialect.calls import CallWriter
 from sparkfusion.dialect.conversions import coerce_all
 from sparkfusion.dialect.expressions import ExpressionWriter
 from sparkfusion.dialect.from_clause import FindTable, FromWriter
+from sparkfusion.dialect.function_calls import CallWriter
 from sparkfusion.dialect.known_parts import check_parts
 from sparkfusion.dialect.refusals import refuse, wrong
 from sparkfusion.dialect.scopes import Scope, VisibleColumn, quote
@@ -32,9 +32,17 @@ class QueryWriter:
         find_table: finds the session's tables.
         probe: tells types.
         own: the names of the user's functions.
+        values: those of parameters.
     """
 
-    def __init__(self, find_table: FindTable, probe: TypeProbe, own: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        find_table: FindTable,
+        probe: TypeProbe,
+        own: Collection[str] = (),
+        values: Mapping[str, object] | None = None,
+    ) -> None:
+        self.values: Mapping[str, object] = values or {}
         self._find_table = find_table
         self._probe = probe
         self._calls = CallWriter(own)

@@ -23,7 +23,7 @@ class VisibleColumn:
 
 
 @dataclass(frozen=True)
-class Relation:
+class FromRelation:
     """A table, view or subquery in FROM. `names` are the parts of its name, the last one is the alias."""
 
     names: tuple[str, ...]
@@ -42,7 +42,7 @@ class Scope:
         aliases: columns of the select list that later ones may name.
     """
 
-    relations: list[Relation] = field(default_factory=list)
+    relations: list[FromRelation] = field(default_factory=list)
     merged: list[VisibleColumn] = field(default_factory=list)
     outer: Scope | None = None
     aliases: dict[str, Typed] = field(default_factory=dict)
@@ -93,9 +93,9 @@ def quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def relation_of(alias: str, names: tuple[str, ...], columns: Sequence[tuple[str, str, pa.DataType]]) -> Relation:
+def relation_of(alias: str, names: tuple[str, ...], columns: Sequence[tuple[str, str, pa.DataType]]) -> FromRelation:
     """A relation that the text calls `alias`; its columns have names in the query, and names in the text."""
-    return Relation(
+    return FromRelation(
         names, tuple(VisibleColumn(name, _column(f"{quote(alias)}.{quote(own)}", kind)) for name, own, kind in columns)
     )
 

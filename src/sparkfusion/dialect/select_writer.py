@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from sparkfusion.dialect.calls import GENERATORS, is_aggregate
-from sparkfusion.dialect.from_clause import FromWriter, Source
+from sparkfusion.dialect.from_clause import FromSource, FromWriter
+from sparkfusion.dialect.function_calls import GENERATORS, is_aggregate
 from sparkfusion.dialect.known_parts import check_parts
 from sparkfusion.dialect.refusals import refuse, wrong
 from sparkfusion.dialect.scopes import Scope, VisibleColumn, quote
@@ -98,7 +98,7 @@ class SelectWriter:
                 window.set(part, named[alias.name.lower()].args.get(part))
             window.set("alias", None)
 
-    def _exploded(self, source: Source) -> Source:
+    def _exploded(self, source: FromSource) -> FromSource:
         """`explode` in the select list is a lateral view."""
         found = [each for each in self._select.expressions if _generator(each) is not None]
         if not found:

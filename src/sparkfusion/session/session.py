@@ -58,7 +58,7 @@ class Session(TableMethods):
         may also be a DataFrame.
 
         `dialect` is "datafusion" or "spark"; None means the setting `sparkfusion.dialect`. In Spark's dialect a query
-        has the meaning that it has in Spark SQL, or is refused.
+        has the meaning that it has in Spark SQL, or is refused; its parameters are `:name`, with scalar values.
         """
         made = SqlReader(self._engine, param_values, named_params, dialect).read(query)
         if made.writes:

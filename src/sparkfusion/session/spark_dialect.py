@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -42,10 +42,10 @@ class SparkDialect:
         self._probe: TypeProbe | None = None
         self._probed: frozenset[str] = frozenset()
 
-    def read(self, text: str, prefix: str = "") -> datafusion.DataFrame:
+    def read(self, text: str, prefix: str = "", values: Mapping[str, object] | None = None) -> datafusion.DataFrame:
         """The query, planned. `prefix` comes before it in the text for DataFusion, such as EXPLAIN."""
         with self._lock:
-            written = prefix + self.write(text)
+            written = prefix + self.write(text, values)
             check_chains(written)
             reader = self._reader()
             made: datafusion.DataFrame = self._tables.read_names(
@@ -54,8 +54,8 @@ class SparkDialect:
             )
         return self._context.create_dataframe_from_logical_plan(made.logical_plan())
 
-    def write(self, text: str) -> str:
-        """The query in DataFusion's dialect."""
+    def write(self, text: str, values: Mapping[str, object] | None = None) -> str:
+        """The query in DataFusion's dialect; `values` are those of its parameters."""
         import_extra("sqlglot", "dialect", "the spark dialect")
         from sparkfusion.dialect.query_writer import QueryWriter
         from sparkfusion.dialect.typed_sql import TypeProbe
@@ -67,7 +67,7 @@ class SparkDialect:
         own = self._own_functions()
         if self._probe is None or own != self._probed:
             self._probe, self._probed = TypeProbe(self._with_functions), own
-        return QueryWriter(self._find_table, self._probe, own).write(text)
+        return QueryWriter(self._find_table, self._probe, own, values).write(text)
 
     def _find_table(self, names: Sequence[str]) -> tuple[str, pa.Schema]:
         """A table by the parts of its name; upper and lower case are the same, as in Spark."""
@@ -96,7 +96,7 @@ class SparkDialect:
         return reader
 
     def _with_functions(self) -> SessionContext:
-        from sparkfusion.dialect.calls import SPARK_FUNCTIONS
+        from sparkfusion.dialect.function_calls import SPARK_FUNCTIONS
 
         made = SessionContext(SessionConfig(_OPTIONS))
         register_spark_functions(made, SPARK_FUNCTIONS)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from datafusion import SessionContext, SQLOptions
 
 from sparkfusion.config import check_dialect
-from sparkfusion.errors import SparkfusionError, UserError
+from sparkfusion.errors import SparkfusionError
 from sparkfusion.session.chains import check_chains
 from sparkfusion.session.changes import cannot_run_at_once, refusals_explained
 from sparkfusion.session.datafusion_calls import unwrap
@@ -73,10 +73,8 @@ class SqlReader:
         return read_change(self._engine, inner)
 
     def _read_spark(self, text: str) -> LazyQuery:
-        if self._values or self._named:
-            raise UserError("the spark dialect takes no values for parameters yet", hint="write them into the query")
         prefix, query = split_explain(text)
-        made = self._engine.spark_dialect.read(query, prefix)
+        made = self._engine.spark_dialect.read(query, prefix, {**(self._values or {}), **self._named})
         return self._explain_plan(text, made) if prefix else LazyQuery(made)
 
     def _copy(self, copied: CopyQuery) -> LazyQuery:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from datafusion import SessionContext
 
-from sparkfusion.dialect.calls import FORMS, SPECIALS, function_names
+from sparkfusion.dialect.function_calls import FORMS, SPECIALS, function_names
 from sparkfusion.dialect.query_writer import QueryWriter
 from sparkfusion.dialect.refusals import NotInDialectError
 from sparkfusion.dialect.typed_sql import TypeProbe

@@ -10,13 +10,14 @@ from sparkfusion.dialect.aggregate_functions import (
     AGGREGATES,
     WINDOW_FUNCTIONS,
     WITH_DISTINCT,
-    Aggregate,
+    AggregateCall,
     Writer,
     without_nulls,
 )
 from sparkfusion.dialect.conversions import convert, type_named
-from sparkfusion.dialect.expressions import ExpressionWriter, text_literal
+from sparkfusion.dialect.expressions import ExpressionWriter
 from sparkfusion.dialect.function_forms import Form, Special, choose_form
+from sparkfusion.dialect.literals import text_literal
 from sparkfusion.dialect.nested_functions import NESTED_SPECIALS
 from sparkfusion.dialect.number_functions import NUMBER_FORMS, NUMBER_SPECIALS
 from sparkfusion.dialect.refusals import refuse, wrong
@@ -105,7 +106,7 @@ class CallWriter:
             return writer.probe.build(f'"{name}"({places})', *values)
         raise refuse(f"the function {name}", "it has no counterpart with the same meaning")
 
-    def _aggregate(self, writer: ExpressionWriter, node: exp.Expr, *, windowed: bool = False) -> Aggregate:
+    def _aggregate(self, writer: ExpressionWriter, node: exp.Expr, *, windowed: bool = False) -> AggregateCall:
         if isinstance(node, exp.Filter):
             return self._aggregate(writer, node.this, windowed=windowed)
         if isinstance(node, exp.IgnoreNulls):
@@ -122,11 +123,11 @@ class CallWriter:
             if name not in WITH_DISTINCT:
                 raise refuse(f"{name} with DISTINCT", "it has no counterpart")
         if name == "count" and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
-            return Aggregate("count(*)", table[name](writer.probe, [text_literal("")], "").type)
+            return AggregateCall("count(*)", table[name](writer.probe, [text_literal("")], "").type)
         return table[name](writer.probe, [writer.write(each) for each in arguments], distinct)
 
 
-def _filtered(writer: ExpressionWriter, node: exp.Expr, made: Aggregate) -> str:
+def _filtered(writer: ExpressionWriter, node: exp.Expr, made: AggregateCall) -> str:
     conditions = [made.only] if made.only is not None else []
     for each in node.find_all(exp.Filter):
         if each is node or isinstance(node, exp.IgnoreNulls):
