@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from datetime import date, datetime
 from decimal import Decimal
@@ -104,6 +105,14 @@ def test_time_zone_is_refused(session: Session) -> None:
     session.sql("set datafusion.execution.time_zone = '+02:00'")
     with pytest.raises(UserError, match="timestamps in UTC"):
         session.sql("select 1")
+
+
+@pytest.mark.runners(LOCAL, reason=NO_TASKS)
+def test_package_is_loaded_when_it_is_needed() -> None:
+    program = "import sys, sparkfusion; sparkfusion.connect().sql('select 1'); print('sqlglot' in sys.modules)"
+    assert (
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "False\n"
+    )
 
 
 @pytest.mark.runners(LOCAL, reason=NO_TASKS)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from sparkfusion.dialect.conversions import convert
 from sparkfusion.dialect.function_forms import expect, prepare
 from sparkfusion.dialect.refusals import refuse, wrong
-from sparkfusion.dialect.typed_sql import Typed, TypeProbe
+from sparkfusion.dialect.typed_sql import Typed
 from sparkfusion.dialect.value_types import cast_sql, kind_of, limited_decimal
 
 _INT, _BIGINT, _DOUBLE = pa.int32(), pa.int64(), pa.float64()
@@ -34,11 +34,11 @@ class AggregateCall:
         return Typed(self.outer.format(text), self.type)
 
 
-Writer = Callable[[TypeProbe, list[Typed], str], AggregateCall]
+Writer = Callable[[list[Typed], str], AggregateCall]
 """The last argument is `distinct ` or nothing."""
 
 
-def _count(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
+def _count(arguments: list[Typed], distinct: str) -> AggregateCall:
     if len(arguments) == 1:
         return AggregateCall(f"count({distinct}{arguments[0].sql})", _BIGINT)
     expect("count", arguments, *range(2, 100))
@@ -49,7 +49,7 @@ def _count(probe: TypeProbe, arguments: list[Typed], distinct: str) -> Aggregate
     return AggregateCall(f"count(distinct named_struct({fields}))", _BIGINT, only=known)
 
 
-def _sum(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
+def _sum(arguments: list[Typed], distinct: str) -> AggregateCall:
     """A bigint that does not fit is an error, as under ANSI; DataFusion would begin again from below."""
     expect("sum", arguments, 1)
     value = prepare(arguments[0], "n", "sum")
@@ -62,7 +62,7 @@ def _sum(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCa
     return AggregateCall(f"sum({distinct}{convert(value, _DOUBLE).sql})", _DOUBLE)
 
 
-def _avg(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
+def _avg(arguments: list[Typed], distinct: str) -> AggregateCall:
     expect("avg", arguments, 1)
     value = prepare(arguments[0], "n", "avg")
     if kind_of(value.type) == "decimal":
@@ -77,7 +77,7 @@ def _avg(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCa
 def _same(name: str, spark_name: str | None = None) -> Writer:
     """An aggregate of one argument that has the argument's type."""
 
-    def write(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
+    def write(arguments: list[Typed], distinct: str) -> AggregateCall:
         expect(spark_name or name, arguments, 1)
         if kind_of(arguments[0].type) in ("array", "map", "struct"):
             raise refuse(f"{spark_name or name} of nested values", "it has no counterpart")
@@ -87,7 +87,7 @@ def _same(name: str, spark_name: str | None = None) -> Writer:
 
 
 def _doubles(name: str, count: int = 1) -> Writer:
-    def write(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
+    def write(arguments: list[Typed], distinct: str) -> AggregateCall:
         expect(name, arguments, count)
         values = ", ".join(convert(prepare(each, "n", name), _DOUBLE).sql for each in arguments)
         return AggregateCall(f"{name}({distinct}{values})", _DOUBLE)
@@ -96,14 +96,14 @@ def _doubles(name: str, count: int = 1) -> Writer:
 
 
 def _booleans(name: str) -> Writer:
-    def write(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
+    def write(arguments: list[Typed], distinct: str) -> AggregateCall:
         expect(name, arguments, 1)
         return AggregateCall(f"{name}({prepare(arguments[0], 'b', name).sql})", pa.bool_())
 
     return write
 
 
-def _count_if(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
+def _count_if(arguments: list[Typed], distinct: str) -> AggregateCall:
     expect("count_if", arguments, 1)
     return AggregateCall("count(*)", _BIGINT, only=prepare(arguments[0], "b", "count_if").sql)
 
@@ -111,7 +111,7 @@ def _count_if(probe: TypeProbe, arguments: list[Typed], distinct: str) -> Aggreg
 def _collect(name: str, *, unique: bool) -> Writer:
     """NULLs are left out, and there is an array without items if nothing is left."""
 
-    def write(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
+    def write(arguments: list[Typed], distinct: str) -> AggregateCall:
         expect(name, arguments, 1)
         value = arguments[0]
         kind = pa.list_(value.type)
@@ -127,7 +127,7 @@ def _collect(name: str, *, unique: bool) -> Writer:
 def _edge(name: str) -> Writer:
     """`first` and `last`; a second argument that is true leaves NULLs out."""
 
-    def write(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
+    def write(arguments: list[Typed], distinct: str) -> AggregateCall:
         expect(name, arguments, 1, 2)
         skips = len(arguments) == 2 and arguments[1].sql == "true"
         value = arguments[0]
@@ -136,12 +136,12 @@ def _edge(name: str) -> Writer:
     return write
 
 
-def _percentile(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
+def _percentile(arguments: list[Typed], distinct: str) -> AggregateCall:
     expect("percentile", arguments, 2)
     return _percentile_at(arguments[0], arguments[1].value)
 
 
-def _median(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
+def _median(arguments: list[Typed], distinct: str) -> AggregateCall:
     expect("median", arguments, 1)
     return _percentile_at(arguments[0], 0.5)
 
@@ -153,7 +153,7 @@ def _percentile_at(value: Typed, fraction: object) -> AggregateCall:
     return AggregateCall(f"percentile_cont({number}, {float(str(fraction))})", _DOUBLE)
 
 
-def _grouping(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
+def _grouping(arguments: list[Typed], distinct: str) -> AggregateCall:
     expect("grouping", arguments, 1)
     return AggregateCall(f"grouping({arguments[0].sql})", pa.int8(), "cast({0} as tinyint)")
 
@@ -214,14 +214,14 @@ WITH_DISTINCT = (
 
 
 def _rank(name: str, kind: pa.DataType = _INT) -> Writer:
-    def write(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
+    def write(arguments: list[Typed], distinct: str) -> AggregateCall:
         expect(name, arguments, 0)
         return AggregateCall(f"{name}()", kind, cast_sql("{0}", kind))
 
     return write
 
 
-def _ntile(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
+def _ntile(arguments: list[Typed], distinct: str) -> AggregateCall:
     expect("ntile", arguments, 1)
     return AggregateCall(f"ntile({_number(arguments, 0, 'ntile')})", _INT, "cast({0} as int)")
 
@@ -229,7 +229,7 @@ def _ntile(probe: TypeProbe, arguments: list[Typed], distinct: str) -> Aggregate
 def _neighbour(name: str) -> Writer:
     """`lag` and `lead`."""
 
-    def write(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
+    def write(arguments: list[Typed], distinct: str) -> AggregateCall:
         expect(name, arguments, 1, 2, 3)
         offset = _number(arguments, 1, name) if len(arguments) > 1 else 1
         value = arguments[0]
@@ -241,7 +241,7 @@ def _neighbour(name: str) -> Writer:
     return write
 
 
-def _nth(probe: TypeProbe, arguments: list[Typed], distinct: str) -> AggregateCall:
+def _nth(arguments: list[Typed], distinct: str) -> AggregateCall:
     expect("nth_value", arguments, 2)
     return AggregateCall(f"nth_value({arguments[0].sql}, {_number(arguments, 1, 'nth_value')})", arguments[0].type)
 

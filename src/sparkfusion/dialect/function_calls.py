@@ -98,9 +98,9 @@ class CallWriter:
             return convert(writer.write(arguments[0]), type_named(exp.DataType.build(name, dialect="spark")))
         values = [writer.write(each) for each in arguments]
         if name in SPECIALS:
-            return SPECIALS[name](writer.probe, values)
+            return SPECIALS[name](values)
         if name in FORMS:
-            return choose_form(name, FORMS[name], values).write(writer.probe, name, values)
+            return choose_form(name, FORMS[name], values).write(name, values)
         if name in self._own:
             places = ", ".join(f"{{{n}}}" for n in range(len(values)))
             return writer.probe.build(f'"{name}"({places})', *values)
@@ -123,8 +123,8 @@ class CallWriter:
             if name not in WITH_DISTINCT:
                 raise refuse(f"{name} with DISTINCT", "it has no counterpart")
         if name == "count" and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
-            return AggregateCall("count(*)", table[name](writer.probe, [text_literal("")], "").type)
-        return table[name](writer.probe, [writer.write(each) for each in arguments], distinct)
+            return AggregateCall("count(*)", table[name]([text_literal("")], "").type)
+        return table[name]([writer.write(each) for each in arguments], distinct)
 
 
 def _filtered(writer: ExpressionWriter, node: exp.Expr, made: AggregateCall) -> str:
@@ -165,4 +165,4 @@ def _struct(writer: ExpressionWriter, arguments: list[exp.Expr]) -> Typed:
         named = isinstance(each, exp.Alias | exp.Column)
         parts.append(text_literal(each.alias_or_name if named else f"col{position}"))
         parts.append(writer.write(each.this if isinstance(each, exp.Alias) else each))
-    return SPECIALS["named_struct"](writer.probe, parts)
+    return SPECIALS["named_struct"](parts)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from sparkfusion.dialect.conversions import convert
 from sparkfusion.dialect.refusals import wrong
-from sparkfusion.dialect.typed_sql import Typed, TypeProbe
+from sparkfusion.dialect.typed_sql import Typed
 from sparkfusion.dialect.value_types import STRING, TIMESTAMP, cast_sql, is_number, kind_of
 
 _TARGETS: Mapping[str, pa.DataType] = {
@@ -23,7 +23,7 @@ _TARGETS: Mapping[str, pa.DataType] = {
 }
 """Letters of arguments: string, int, bigint, double, boolean, date, timestamp. Others: number, array, map, x any."""
 
-Special = Callable[[TypeProbe, list[Typed]], Typed]
+Special = Callable[[list[Typed]], Typed]
 
 
 @dataclass(frozen=True)
@@ -32,18 +32,16 @@ class Form:
 
     Attributes:
         template: the call, with `{0}` for the first argument.
-        gives: the type of the result; None if DataFusion's is Spark's. `cast` says whether DataFusion has another one.
+        gives: the type of the result. `cast` says whether DataFusion has another one.
     """
 
     template: str
     takes: str
-    gives: pa.DataType | None = None
+    gives: pa.DataType
     cast: bool = False
 
-    def write(self, probe: TypeProbe, name: str, arguments: Sequence[Typed]) -> Typed:
+    def write(self, name: str, arguments: Sequence[Typed]) -> Typed:
         values = [prepare(each, letter, name) for each, letter in zip(arguments, self.takes, strict=True)]
-        if self.gives is None:
-            return probe.build(self.template, *values)
         sql = self.template.format(*(each.sql for each in values))
         return Typed(cast_sql(sql, self.gives) if self.cast else sql, self.gives)
 

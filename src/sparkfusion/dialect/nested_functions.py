@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import pyarrow as pa
 
 from sparkfusion.dialect.conversions import coerce_all, convert
 from sparkfusion.dialect.function_forms import Special, expect, prepare
 from sparkfusion.dialect.nested_values import element_at, item_or_null
 from sparkfusion.dialect.refusals import refuse, wrong
-from sparkfusion.dialect.typed_sql import Typed, TypeProbe
+from sparkfusion.dialect.typed_sql import Typed
 from sparkfusion.dialect.value_types import STRING, common_type, kind_of
 
 _INT = pa.int32()
 
 
-def _array(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _array(arguments: list[Typed]) -> Typed:
     if not arguments:
         raise refuse("array() without items", "its type is not known", "cast NULL to an array type instead")
     values = coerce_all(arguments, "array")
     return Typed(f"make_array({', '.join(each.sql for each in values)})", pa.list_(values[0].type))
 
 
-def _map(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _map(arguments: list[Typed]) -> Typed:
     if not arguments or len(arguments) % 2:
         raise wrong("map takes keys and values in turn")
     keys, values = coerce_all(arguments[::2], "map"), coerce_all(arguments[1::2], "map")
@@ -31,7 +34,7 @@ def _map(probe: TypeProbe, arguments: list[Typed]) -> Typed:
     return Typed(f"map([{texts[0]}], [{texts[1]}])", pa.map_(keys[0].type, values[0].type))
 
 
-def _named_struct(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _named_struct(arguments: list[Typed]) -> Typed:
     names, values = arguments[::2], arguments[1::2]
     if not arguments or len(arguments) % 2 or not all(isinstance(each.value, str) for each in names):
         raise wrong("named_struct takes names, which are literals, and values in turn")
@@ -40,7 +43,7 @@ def _named_struct(probe: TypeProbe, arguments: list[Typed]) -> Typed:
     return Typed(f"named_struct({fields})", pa.struct(kinds))
 
 
-def _size(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _size(arguments: list[Typed]) -> Typed:
     expect("size", arguments, 1)
     if kind_of(arguments[0].type) not in ("array", "map", "null"):
         raise wrong(f"size takes an array or a map, not {arguments[0].type}")
@@ -52,7 +55,7 @@ def _size(probe: TypeProbe, arguments: list[Typed]) -> Typed:
 def _with_item(name: str, template: str, gives: pa.DataType | None = None) -> Special:
     """A function of an array and an item of it."""
 
-    def write(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+    def write(arguments: list[Typed]) -> Typed:
         expect(name, arguments, 2)
         array = prepare(arguments[0], "a", name)
         if common_type(array.type.value_type, arguments[1].type) != array.type.value_type:
@@ -66,7 +69,7 @@ def _with_item(name: str, template: str, gives: pa.DataType | None = None) -> Sp
 def _of_arrays(name: str, template: str, gives: pa.DataType | None = None) -> Special:
     """A function of two arrays of one type."""
 
-    def write(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+    def write(arguments: list[Typed]) -> Typed:
         expect(name, arguments, 2)
         first, second = coerce_all([prepare(each, "a", name) for each in arguments], name)
         made = template.format(first.sql, second.sql)
@@ -77,7 +80,7 @@ def _of_arrays(name: str, template: str, gives: pa.DataType | None = None) -> Sp
 
 
 def _of_array(name: str, template: str, *, item: bool = False) -> Special:
-    def write(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+    def write(arguments: list[Typed]) -> Typed:
         expect(name, arguments, 1)
         array = prepare(arguments[0], "a", name)
         return Typed(template.format(array.sql), array.type.value_type if item else array.type)
@@ -85,7 +88,7 @@ def _of_array(name: str, template: str, *, item: bool = False) -> Special:
     return write
 
 
-def _sort_array(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _sort_array(arguments: list[Typed]) -> Typed:
     expect("sort_array", arguments, 1, 2)
     array = prepare(arguments[0], "a", "sort_array")
     up = len(arguments) == 1 or arguments[1].sql == "true"
@@ -95,7 +98,7 @@ def _sort_array(probe: TypeProbe, arguments: list[Typed]) -> Typed:
     return Typed(f"array_sort({array.sql}, {order})", array.type)
 
 
-def _array_join(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _array_join(arguments: list[Typed]) -> Typed:
     expect("array_join", arguments, 2, 3)
     array = prepare(arguments[0], "a", "array_join")
     if kind_of(array.type.value_type) != "string":
@@ -104,7 +107,7 @@ def _array_join(probe: TypeProbe, arguments: list[Typed]) -> Typed:
     return Typed(f"case when {array.sql} is not null then array_to_string({array.sql}, {others}) end", STRING)
 
 
-def _flatten(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _flatten(arguments: list[Typed]) -> Typed:
     expect("flatten", arguments, 1)
     array = prepare(arguments[0], "a", "flatten")
     inner = array.type.value_type
@@ -113,7 +116,7 @@ def _flatten(probe: TypeProbe, arguments: list[Typed]) -> Typed:
     raise refuse("flatten", "DataFusion's leaves NULL arrays out, Spark's is NULL then")
 
 
-def _slice(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _slice(arguments: list[Typed]) -> Typed:
     expect("slice", arguments, 3)
     array = prepare(arguments[0], "a", "slice")
     begin, length = arguments[1].value, arguments[2].value
@@ -125,7 +128,7 @@ def _slice(probe: TypeProbe, arguments: list[Typed]) -> Typed:
 
 
 def _map_part(name: str, *, keys: bool) -> Special:
-    def write(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+    def write(arguments: list[Typed]) -> Typed:
         expect(name, arguments, 1)
         value = prepare(arguments[0], "m", name)
         kind = value.type.key_type if keys else value.type.item_type
@@ -134,7 +137,7 @@ def _map_part(name: str, *, keys: bool) -> Special:
     return write
 
 
-def _map_contains_key(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _map_contains_key(arguments: list[Typed]) -> Typed:
     expect("map_contains_key", arguments, 2)
     value = prepare(arguments[0], "m", "map_contains_key")
     key = convert(arguments[1], value.type.key_type)
@@ -144,12 +147,10 @@ def _map_contains_key(probe: TypeProbe, arguments: list[Typed]) -> Typed:
     )
 
 
-def _item(name: str, write: object, **options: bool) -> Special:
-    def apply(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _item(name: str, write: Callable[[Typed, Typed], Typed]) -> Special:
+    def apply(arguments: list[Typed]) -> Typed:
         expect(name, arguments, 2)
-        assert callable(write)
-        made: Typed = write(*arguments, **options)
-        return made
+        return write(*arguments)
 
     return apply
 
@@ -170,7 +171,7 @@ NESTED_SPECIALS: dict[str, Special] = {
     "cardinality": _size,
     "array_size": _size,
     "element_at": _item("element_at", element_at),
-    "try_element_at": _item("try_element_at", element_at, tries=True),
+    "try_element_at": _item("try_element_at", partial(element_at, tries=True)),
     "get": _item("get", item_or_null),
     "array_contains": _with_item("array_contains", _CONTAINS, pa.bool_()),
     "array_position": _with_item("array_position", _POSITION, pa.int64()),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 
 from sparkfusion.dialect import typed_operators
 from sparkfusion.dialect.conversions import coerce_all, convert
 from sparkfusion.dialect.function_forms import Form, Special, expect, prepare
 from sparkfusion.dialect.refusals import refuse, wrong
-from sparkfusion.dialect.typed_sql import NULL, Typed, TypeProbe
+from sparkfusion.dialect.typed_sql import NULL, Typed
 from sparkfusion.dialect.value_types import cast_sql, kind_of, limited_decimal
 
 _DOUBLE = pa.float64()
@@ -50,7 +52,7 @@ NUMBER_FORMS: dict[str, tuple[Form, ...]] = {
 }  # fmt: skip
 
 
-def _abs(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _abs(arguments: list[Typed]) -> Typed:
     expect("abs", arguments, 1)
     value = prepare(arguments[0], "n", "abs")
     return Typed(f"abs({value.sql})", value.type)
@@ -59,7 +61,7 @@ def _abs(probe: TypeProbe, arguments: list[Typed]) -> Typed:
 def _whole(name: str) -> Special:
     """`ceil` and `floor`: a bigint, or a decimal without digits after the point."""
 
-    def write(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+    def write(arguments: list[Typed]) -> Typed:
         if len(arguments) == 2:
             raise refuse(f"{name} with a number of digits", "it has no counterpart", "scale the number first")
         expect(name, arguments, 1)
@@ -74,7 +76,7 @@ def _whole(name: str) -> Special:
     return write
 
 
-def _round(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _round(arguments: list[Typed]) -> Typed:
     """Half away from zero, of the digits that are printed: 1.255 becomes 1.26."""
     expect("round", arguments, 1, 2)
     value = prepare(arguments[0], "n", "round")
@@ -92,20 +94,20 @@ def _round(probe: TypeProbe, arguments: list[Typed]) -> Typed:
     return Typed(cast_sql(made, value.type), value.type)
 
 
-def _coalesce(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _coalesce(arguments: list[Typed]) -> Typed:
     if not arguments:
         raise wrong("coalesce takes at least one argument")
     values = coerce_all(arguments, "coalesce")
     return Typed(f"coalesce({', '.join(each.sql for each in values)})", values[0].type)
 
 
-def _nvl2(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _nvl2(arguments: list[Typed]) -> Typed:
     expect("nvl2", arguments, 3)
     first, second = coerce_all(arguments[1:], "nvl2")
     return Typed(f"case when {arguments[0].sql} is not null then {first.sql} else {second.sql} end", first.type)
 
 
-def _nullif(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _nullif(arguments: list[Typed]) -> Typed:
     expect("nullif", arguments, 2)
     same = typed_operators.compare(arguments[0], arguments[1], "=")
     return Typed(f"case when {same.sql} then null else {arguments[0].sql} end", arguments[0].type)
@@ -114,7 +116,7 @@ def _nullif(probe: TypeProbe, arguments: list[Typed]) -> Typed:
 def _extreme(name: str) -> Special:
     """`greatest` and `least` leave NULLs out."""
 
-    def write(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+    def write(arguments: list[Typed]) -> Typed:
         if len(arguments) < 2:
             raise wrong(f"{name} takes at least two arguments")
         values = coerce_all(arguments, name)
@@ -125,7 +127,7 @@ def _extreme(name: str) -> Special:
     return write
 
 
-def _try_divide(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _try_divide(arguments: list[Typed]) -> Typed:
     expect("try_divide", arguments, 2)
     left, right = (prepare(each, "n", "try_divide") for each in arguments)
     return typed_operators.divide(left, Typed(f"nullif({right.sql}, {convert(_ZERO, right.type).sql})", right.type))
@@ -134,27 +136,25 @@ def _try_divide(probe: TypeProbe, arguments: list[Typed]) -> Typed:
 _ZERO = Typed("cast(0 as int)", pa.int32(), 0, constant=True)
 
 
-def _binary(name: str, write: object) -> Special:
-    def apply(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _binary(name: str, write: Callable[[Typed, Typed], Typed]) -> Special:
+    def apply(arguments: list[Typed]) -> Typed:
         expect(name, arguments, 2)
-        assert callable(write)
-        made: Typed = write(*arguments)
-        return made
+        return write(*arguments)
 
     return apply
 
 
-def _zero_if_null(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _zero_if_null(arguments: list[Typed]) -> Typed:
     expect("zeroifnull", arguments, 1)
-    return _coalesce(probe, [arguments[0], _ZERO])
+    return _coalesce([arguments[0], _ZERO])
 
 
-def _negative(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _negative(arguments: list[Typed]) -> Typed:
     expect("negative", arguments, 1)
     return typed_operators.negate(arguments[0])
 
 
-def _if(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _if(arguments: list[Typed]) -> Typed:
     expect("if", arguments, 3)
     test = prepare(arguments[0], "b", "if")
     first, second = coerce_all(arguments[1:] or [NULL], "if")

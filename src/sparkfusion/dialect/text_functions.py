@@ -10,7 +10,7 @@ from sparkfusion.dialect.conversions import convert
 from sparkfusion.dialect.function_forms import Form, Special, expect, prepare
 from sparkfusion.dialect.java_regex import checked_pattern, checked_replacement, count_groups
 from sparkfusion.dialect.refusals import refuse, wrong
-from sparkfusion.dialect.typed_sql import Typed, TypeProbe
+from sparkfusion.dialect.typed_sql import Typed
 from sparkfusion.dialect.value_types import STRING, kind_of
 
 _INT = pa.int32()
@@ -89,7 +89,7 @@ TEXT_FORMS: dict[str, tuple[Form, ...]] = {
 }
 
 
-def _substring(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _substring(arguments: list[Typed]) -> Typed:
     """Position 0 counts as 1, and negative ones from the end; what lies before the beginning is cut off."""
     expect("substring", arguments, 2, 3)
     text = prepare(arguments[0], "s", "substring").sql
@@ -105,7 +105,7 @@ def _substring(probe: TypeProbe, arguments: list[Typed]) -> Typed:
     return Typed(f"case when {known} then substr({text}, greatest({start}, 1), {kept}) end", STRING)
 
 
-def _concat(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _concat(arguments: list[Typed]) -> Typed:
     if not arguments:
         return Typed("''", STRING)
     if any(kind_of(each.type) == "array" for each in arguments):
@@ -114,7 +114,7 @@ def _concat(probe: TypeProbe, arguments: list[Typed]) -> Typed:
     return Typed(f"({' || '.join(texts)})", STRING)
 
 
-def _concat_ws(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _concat_ws(arguments: list[Typed]) -> Typed:
     if not arguments:
         raise wrong("concat_ws takes a separator and strings")
     if any(kind_of(each.type) == "array" for each in arguments):
@@ -125,7 +125,7 @@ def _concat_ws(probe: TypeProbe, arguments: list[Typed]) -> Typed:
     return Typed(f"concat_ws({separator}, {', '.join(texts)})", STRING)
 
 
-def _split(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _split(arguments: list[Typed]) -> Typed:
     """Spark splits at a regular expression; DataFusion at a text, which some expressions are."""
     expect("split", arguments, 2)
     text, pattern = prepare(arguments[0], "s", "split"), arguments[1].value
@@ -138,7 +138,7 @@ def _split(probe: TypeProbe, arguments: list[Typed]) -> Typed:
     return Typed(f"{empty} else string_to_array({text.sql}, {at}) end", pa.list_(STRING))
 
 
-def _regexp_replace(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _regexp_replace(arguments: list[Typed]) -> Typed:
     expect("regexp_replace", arguments, 3)
     text = prepare(arguments[0], "s", "regexp_replace").sql
     pattern = checked_pattern(arguments[1], "regexp_replace")
@@ -146,7 +146,7 @@ def _regexp_replace(probe: TypeProbe, arguments: list[Typed]) -> Typed:
     return Typed(f"regexp_replace({text}, {pattern.sql}, '{new}', 'g')", STRING)
 
 
-def _regexp_extract(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _regexp_extract(arguments: list[Typed]) -> Typed:
     """A group of the first match, '' if there is none."""
     expect("regexp_extract", arguments, 2, 3)
     text = prepare(arguments[0], "s", "regexp_extract").sql
@@ -159,20 +159,20 @@ def _regexp_extract(probe: TypeProbe, arguments: list[Typed]) -> Typed:
     return Typed(f"case when {text} is not null then coalesce({found}, '') end", STRING)
 
 
-def _regexp_like(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _regexp_like(arguments: list[Typed]) -> Typed:
     expect("regexp_like", arguments, 2)
     text = prepare(arguments[0], "s", "regexp_like").sql
     return Typed(f"regexp_like({text}, {checked_pattern(arguments[1], 'RLIKE', finds=True).sql})", pa.bool_())
 
 
-def _regexp_count(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _regexp_count(arguments: list[Typed]) -> Typed:
     expect("regexp_count", arguments, 2)
     text = prepare(arguments[0], "s", "regexp_count").sql
     counted = f"regexp_count({text}, {checked_pattern(arguments[1], 'regexp_count').sql})"
     return Typed(f"cast(case when {text} is not null then {counted} end as int)", _INT)
 
 
-def _reverse(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _reverse(arguments: list[Typed]) -> Typed:
     expect("reverse", arguments, 1)
     if kind_of(arguments[0].type) == "array":
         return Typed(f"array_reverse({arguments[0].sql})", arguments[0].type)

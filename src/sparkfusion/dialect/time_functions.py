@@ -7,7 +7,7 @@ import pyarrow as pa
 from sparkfusion.dialect.date_patterns import printing_pattern, reading_pattern
 from sparkfusion.dialect.function_forms import Form, Special, expect, prepare
 from sparkfusion.dialect.refusals import refuse
-from sparkfusion.dialect.typed_sql import Typed, TypeProbe, failing
+from sparkfusion.dialect.typed_sql import Typed, failing
 from sparkfusion.dialect.value_types import STRING, TIMESTAMP, cast_sql, kind_of
 
 _INT, _DATE = pa.int32(), pa.date32()
@@ -68,13 +68,13 @@ _UNITS = {
 _OF_DATES = ("year", "quarter", "month", "week")
 
 
-def _extract(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _extract(arguments: list[Typed]) -> Typed:
     expect("date_part", arguments, 2)
     word = str(arguments[0].value).lower()
     if word not in _PARTS or word == "dow_iso":
         raise refuse(f"the part {word!r} of a date", "it has no counterpart with the same type")
     (form,) = TIME_FORMS[_PARTS[word]]
-    return form.write(probe, word, arguments[1:])
+    return form.write(word, arguments[1:])
 
 
 def _unit(value: object, what: str) -> str:
@@ -84,7 +84,7 @@ def _unit(value: object, what: str) -> str:
     return unit
 
 
-def _trunc(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _trunc(arguments: list[Typed]) -> Typed:
     expect("trunc", arguments, 2)
     unit = _unit(arguments[1].value, "trunc")
     if unit not in _OF_DATES:
@@ -92,14 +92,14 @@ def _trunc(probe: TypeProbe, arguments: list[Typed]) -> Typed:
     return Typed(f"cast(date_trunc('{unit}', {prepare(arguments[0], 'D', 'trunc').sql}) as date)", _DATE)
 
 
-def _date_trunc(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _date_trunc(arguments: list[Typed]) -> Typed:
     expect("date_trunc", arguments, 2)
     value = prepare(arguments[1], "t", "date_trunc")
     made = f"date_trunc('{_unit(arguments[0].value, 'date_trunc')}', {value.sql})"
     return Typed(cast_sql(made, TIMESTAMP), TIMESTAMP)
 
 
-def _date_format(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _date_format(arguments: list[Typed]) -> Typed:
     expect("date_format", arguments, 2)
     value = prepare(arguments[0], "t", "date_format")
     pattern = printing_pattern(arguments[1].value, "date_format").replace("'", "''")
@@ -109,7 +109,7 @@ def _date_format(probe: TypeProbe, arguments: list[Typed]) -> Typed:
 def _read(name: str, kind: pa.DataType) -> Special:
     """`to_date` and `to_timestamp`: a text that does not fit its pattern is an error."""
 
-    def write(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+    def write(arguments: list[Typed]) -> Typed:
         expect(name, arguments, 1, 2)
         value = arguments[0]
         if len(arguments) == 1 or kind_of(value.type) in ("date", "timestamp"):
@@ -128,14 +128,14 @@ def _read(name: str, kind: pa.DataType) -> Special:
     return write
 
 
-def _unix_timestamp(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _unix_timestamp(arguments: list[Typed]) -> Typed:
     if len(arguments) != 1 or kind_of(arguments[0].type) == "string":
         why = "texts and patterns are not read there"
         raise refuse("unix_timestamp of anything but a timestamp", why, "use unix_timestamp(to_timestamp(…))")
     return Typed(_SECONDS.format(prepare(arguments[0], "t", "unix_timestamp").sql), pa.int64())
 
 
-def _from_unixtime(probe: TypeProbe, arguments: list[Typed]) -> Typed:
+def _from_unixtime(arguments: list[Typed]) -> Typed:
     expect("from_unixtime", arguments, 1, 2)
     pattern = printing_pattern(arguments[1].value if len(arguments) == 2 else "yyyy-MM-dd HH:mm:ss", "from_unixtime")
     seconds = prepare(arguments[0], "l", "from_unixtime").sql

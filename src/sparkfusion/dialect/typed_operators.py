@@ -123,8 +123,6 @@ def compare(left: Typed, right: Typed, operator: str) -> Typed:
         raise refuse("a comparison of maps", "Spark does not compare them either")
     if common_type(left.type, right.type) is None and left.type != right.type:
         raise wrong(f"{left.type} and {right.type} cannot be compared", "cast one of them")
-    if kind_of(left.type) == "float" or kind_of(right.type) == "float":
-        _check_exact(left, right)
     first, second = coerce_all([left, right], f"operator {operator}")
     return Typed(f"({first.sql} {operator} {second.sql})", pa.bool_())
 
@@ -146,17 +144,9 @@ def shift(left: Typed, right: Typed, operator: str) -> Typed:
     return Typed(f"({convert(left, kind).sql} {operator} {convert(right, kind).sql})", kind)
 
 
-def _check_exact(left: Typed, right: Typed) -> None:
-    """Both engines compare decimals with doubles as doubles; nothing to refuse, but strings become doubles too."""
-    for each in (left, right):
-        if kind_of(each.type) in ("binary", "boolean"):
-            raise wrong(f"{left.type} and {right.type} cannot be compared", "cast one of them")
-
-
 def _numbers(left: Typed, right: Typed, operator: str) -> tuple[Typed, Typed]:
     """Both operands as numbers; strings become numbers as ANSI has it."""
-    first, second = _number(left, right, operator), _number(right, left, operator)
-    return first, second
+    return _number(left, right, operator), _number(right, left, operator)
 
 
 def _number(value: Typed, other: Typed, operator: str) -> Typed:
@@ -169,11 +159,7 @@ def _number(value: Typed, other: Typed, operator: str) -> Typed:
         number = common_type(value.type, other.type) if is_number(other.type) else pa.float64()
         assert number is not None
         return convert(value, number)
-    raise wrong(f"{operator} takes numbers, not {left_right(value, other)}", "cast them")
-
-
-def left_right(left: Typed, right: Typed) -> str:
-    return f"{left.type} and {right.type}"
+    raise wrong(f"{operator} takes numbers, not {value.type}", "cast it")
 
 
 def _both_float(left: Typed, right: Typed) -> tuple[Typed, Typed]:

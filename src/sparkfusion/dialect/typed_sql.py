@@ -1,4 +1,4 @@
-"""Text of DataFusion's dialect together with its type. DataFusion itself says which type an expression has."""
+"""Text of DataFusion's dialect together with its type."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ NULL = Typed("null", pa.null(), constant=True)
 
 
 class TypeProbe:
-    """Asks DataFusion for the types of expressions, over a table without rows whose columns have the operands' types.
+    """Asks DataFusion for the types of calls of the user's functions, over a table without rows. Answers are kept.
 
-    Answers are kept: the same few expressions come again and again. Not safe for several threads at once.
+    Not safe for several threads at once.
     """
 
     def __init__(self, context: Callable[[], SessionContext]) -> None:
