@@ -11,7 +11,7 @@ from sparkfusion.dialect.conversions import coerce_all, convert
 from sparkfusion.dialect.function_forms import Form, Special, expect, prepare
 from sparkfusion.dialect.refusals import refuse, wrong
 from sparkfusion.dialect.typed_sql import NULL, Typed
-from sparkfusion.dialect.value_types import cast_sql, kind_of, limited_decimal
+from sparkfusion.dialect.value_types import MOST_DIGITS, cast_sql, kind_of, limited_decimal
 
 _DOUBLE = pa.float64()
 _LARGEST_FRACTION = "1e17"
@@ -68,7 +68,8 @@ def _whole(name: str) -> Special:
         value = prepare(arguments[0], "n", name)
         if kind_of(value.type) == "decimal":
             kind = limited_decimal(value.type.precision - value.type.scale + 1, 0)
-            return Typed(cast_sql(f"{name}({value.sql})", kind), kind)
+            wide = convert(value, pa.decimal128(min(value.type.precision + 1, MOST_DIGITS), value.type.scale))
+            return Typed(cast_sql(f"{name}({wide.sql})", kind), kind)
         if kind_of(value.type) == "integer":
             return convert(value, pa.int64())
         return Typed(f"cast({name}({value.sql}) as bigint)", pa.int64())

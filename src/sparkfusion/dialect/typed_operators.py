@@ -67,7 +67,7 @@ def divide(left: Typed, right: Typed) -> Typed:
     ):
         return _divide_decimals(*_both_decimal(left, right))
     first, second = convert(left, pa.float64()), convert(right, pa.float64())
-    return Typed(f"({first.sql} / {_not_zero(second, right)})", pa.float64())
+    return Typed(f"({first.sql} / {_not_zero(first, second, right)})", pa.float64())
 
 
 def divide_whole(left: Typed, right: Typed) -> Typed:
@@ -87,7 +87,7 @@ def remainder(left: Typed, right: Typed) -> Typed:
         return Typed(f"({convert(left, kind).sql} % {convert(right, kind).sql})", kind)
     if "float" in kinds:
         first, second = _both_float(left, right)
-        return Typed(f"({first.sql} % {_not_zero(second, right)})", first.type)
+        return Typed(f"({first.sql} % {_not_zero(first, second, right)})", first.type)
     first, second = _both_decimal(left, right)
     scale = max(first.type.scale, second.type.scale)
     whole = min(first.type.precision - first.type.scale, second.type.precision - second.type.scale)
@@ -112,8 +112,8 @@ def negate(value: Typed) -> Typed:
         value = convert(value, pa.float64())
     elif kind not in ("integer", "decimal", "float"):
         raise wrong(f"- takes a number, not {value.type}")
-    if isinstance(value.value, int) and value.constant:
-        return Typed(f"cast(-{value.value} as {_integer_name(value.type)})", value.type, -value.value, constant=True)
+    if isinstance(value.value, int) and value.constant and -value.value < 2**31:
+        return Typed(f"cast({-value.value} as {_integer_name(value.type)})", value.type, -value.value, constant=True)
     return Typed(f"(- {value.sql})", value.type)
 
 
@@ -201,12 +201,12 @@ def _divide_decimals(left: Typed, right: Typed) -> Typed:
     return Typed(f"cast({numerator} / {divisor} as {_decimal_name(kind)})", kind)
 
 
-def _not_zero(divisor: Typed, original: Typed) -> str:
-    """A divisor that is an error if it is zero: DataFusion's floats would become infinite."""
+def _not_zero(dividend: Typed, divisor: Typed, original: Typed) -> str:
+    """A divisor that is an error if it is zero: DataFusion's floats would become infinite. NULL by zero is NULL."""
     if original.constant and original.value:
         return divisor.sql
     failing = cast_sql(f"1 / cast({divisor.sql} as bigint)", divisor.type)
-    return f"case when {divisor.sql} = 0 then {failing} else {divisor.sql} end"
+    return f"case when {divisor.sql} = 0 and {dividend.sql} is not null then {failing} else {divisor.sql} end"
 
 
 def _wide(value: Typed) -> str:

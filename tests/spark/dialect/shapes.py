@@ -59,6 +59,8 @@ SHAPES: dict[str, tuple[str, ...]] = {
         "select sum(x), avg(x), sum(h), avg(h), sum(distinct h) from groups",
         "select sum(m), avg(m), sum(n), avg(n), min(m), max(n) from numbers",
         "select sum(l) from numbers where id <> 4",
+        "select sum(i) / 0, avg(d) / 0 from numbers where false",
+        "select max(ceil(m)), min(floor(n)), max(round(m)) from numbers",
         "select sum(f), avg(f), sum(d), sum(s), avg(s), sum(i) from numbers",
         "select count_if(v > 10), bool_and(v > 0), bool_or(v > 0), every(v is null), some(v > 0), any(h"
         " = 3) from groups",
