@@ -81,12 +81,12 @@ class Scope:
         hidden = {column.name.lower() for column in self.merged}
         return [*self.merged, *(each for each in self._of_relations() if each.name.lower() not in hidden)]
 
-    def columns_of(self, parts: Sequence[str]) -> list[VisibleColumn]:
-        """All columns of one relation, for `t.*`."""
+    def columns_of(self, parts: Sequence[str]) -> list[VisibleColumn] | None:
+        """All columns of one relation, for `t.*`; None if there is none of this name."""
         for relation in self.relations:
             if len(relation.names) >= len(parts) and relation.is_called(parts):
                 return list(relation.columns)
-        raise wrong(f"table {'.'.join(parts)!r} not found in FROM")
+        return None
 
 
 def quote(name: str) -> str:

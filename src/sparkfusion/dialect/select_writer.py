@@ -11,10 +11,12 @@ from sqlglot import exp
 from sparkfusion.dialect.from_clause import FromSource, FromWriter
 from sparkfusion.dialect.function_calls import GENERATORS, is_aggregate
 from sparkfusion.dialect.known_parts import check_parts
+from sparkfusion.dialect.nested_values import access_field
 from sparkfusion.dialect.refusals import refuse, wrong
 from sparkfusion.dialect.scopes import Scope, VisibleColumn, quote
 from sparkfusion.dialect.spark_parser import spark_text
 from sparkfusion.dialect.typed_sql import Typed
+from sparkfusion.dialect.value_types import kind_of
 from sparkfusion.dialect.windows import direction
 from sparkfusion.dialect.written import OutputColumn, Written, check_limit
 
@@ -127,14 +129,23 @@ class SelectWriter:
         if isinstance(node, exp.Star):
             yield from _starred(scope.columns(), node)
         elif isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
-            yield from _starred(scope.columns_of([part.name for part in node.parts[:-1]]), node.this)
+            yield from _starred(self._columns_of(scope, [part.name for part in node.parts[:-1]]), node.this)
         elif _generator(node) is not None:
-            yield from _starred(scope.columns_of(["__exploded"]), exp.Star())
+            yield from _starred(self._columns_of(scope, ["__exploded"]), exp.Star())
         else:
             typed = self._queries.expressions(scope).write(inner)
             name = node.alias_or_name if isinstance(node, exp.Alias | exp.Column | exp.Dot) else spark_text(node)
             given = isinstance(node, exp.Alias | exp.Column | exp.Dot)
             yield Item(name, typed, given, is_aggregate(inner))
+
+    def _columns_of(self, scope: Scope, parts: list[str]) -> list[VisibleColumn]:
+        """All columns of a table for `t.*`, or all fields of a struct for `st.*`."""
+        if (found := scope.columns_of(parts)) is not None:
+            return found
+        value = self._queries.expressions(scope).named(parts)
+        if kind_of(value.type) != "struct":
+            raise wrong(f"table {'.'.join(parts)!r} not found in FROM")
+        return [VisibleColumn(field.name, access_field(value, field.name)) for field in value.type]
 
     def _own_names(self, items: list[Item]) -> list[str]:
         """Names of the columns in the text, where none may come twice unless two tables have it."""

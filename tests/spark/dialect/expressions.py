@@ -22,7 +22,8 @@ GROUPS = {
     "arithmetic": Group(
         "numbers",
         r"""
-            i / j; i div j; i % j; mod(i, j); pmod(i, j); i / 2; 7 / i; d / 2; f / 2; l / j; -i; - d; -m; +i; -(-5); - -i; null / 0;
+            i / j; i div j; i % j; mod(i, j); pmod(i, j); i / 2; 7 / i; d / 2; f / 2; l / j; -i;
+            - d; -m; +i; -(-5); - -i; null / 0;
             i * 1; i - j; j + s; s + s; s * s; i + l; l - 1; l * 2; f + i; f + l; f + d; f * f; d * i; d % 2;
             i + 1.5; i * 0.5; try_divide(i, 0); try_divide(m, j); negative(i); i & j; i | j; i ^ j; ~i; i << 2;
             i >> 1; 1 + 2 * 3 - 4 / 2; (1 + 2) * 3; i + null; i - j - 1; '12' + i; pmod(-7, 3);

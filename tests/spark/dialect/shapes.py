@@ -8,6 +8,7 @@ SHAPES: dict[str, tuple[str, ...]] = {
         "select G, V from Groups",
         "select groups.* from groups",
         "select * except (x) from groups",
+        "select id, st.* from nested",
         "select distinct g from groups",
         "select distinct g, h from groups order by h desc, g",
         "select g as letter, v + 1 as `more than v` from groups where v > 5 or g is null",
