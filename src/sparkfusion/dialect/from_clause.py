@@ -19,7 +19,7 @@ from sparkfusion.dialect.refusals import refuse, wrong
 from sparkfusion.dialect.scopes import FromRelation, Scope, VisibleColumn, quote, relation_of
 from sparkfusion.dialect.spark_parser import spark_text
 from sparkfusion.dialect.typed_sql import Typed
-from sparkfusion.dialect.written import Written
+from sparkfusion.dialect.written import OutputColumn, Written
 
 FindTable = Callable[[Sequence[str]], "tuple[str, pa.Schema]"]
 """A table of the session: its name in SQL, and its columns. Raises `UserError` if there is none."""
@@ -118,8 +118,6 @@ class FromWriter:
 
     def inline_table(self, node: exp.Values) -> Written:
         """`VALUES (1, 'a'), (2, 'b')`: the columns are called col1, col2 and so on."""
-        from sparkfusion.dialect.written import OutputColumn
-
         writer = self.writer_of(Scope())
         rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
         if len({len(row) for row in rows}) != 1:

@@ -53,16 +53,14 @@ def function_names() -> list[str]:
 
 def is_aggregate(node: exp.Expr) -> bool:
     """Whether an expression aggregates rows; what is inside subqueries and OVER does not count."""
-    if isinstance(node, exp.Query | exp.Window):
-        inner = [*node.args.get("partition_by", []), *_arguments(node.this)] if isinstance(node, exp.Window) else []
+    if isinstance(node, exp.Query):
+        return False
+    if isinstance(node, exp.Window):
+        inner = [*node.args.get("partition_by", []), *node.this.iter_expressions()]
         return any(is_aggregate(each) for each in inner)
     if isinstance(node, exp.Any) or (isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES):
         return True
     return any(is_aggregate(child) for child in node.iter_expressions())
-
-
-def _arguments(node: exp.Expr) -> list[exp.Expr]:
-    return list(node.iter_expressions())
 
 
 class CallWriter:
@@ -129,10 +127,10 @@ class CallWriter:
 
 def _filtered(writer: ExpressionWriter, node: exp.Expr, made: AggregateCall) -> str:
     conditions = [made.only] if made.only is not None else []
-    for each in node.find_all(exp.Filter):
-        if each is node or isinstance(node, exp.IgnoreNulls):
-            conditions.append(writer.condition(each.expression.this).sql)
-            break
+    while isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
+        node = node.this
+    if isinstance(node, exp.Filter):
+        conditions.append(writer.row_filter(node.expression.this).sql)
     return f"{made.call} filter (where {' and '.join(conditions)})" if conditions else made.call
 
 

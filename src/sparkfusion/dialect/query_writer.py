@@ -20,7 +20,7 @@ from sparkfusion.dialect.select_writer import SelectWriter
 from sparkfusion.dialect.spark_parser import parse_query, spark_text, without_parentheses
 from sparkfusion.dialect.typed_sql import Typed, TypeProbe
 from sparkfusion.dialect.windows import direction
-from sparkfusion.dialect.written import OutputColumn, Written, check_limit
+from sparkfusion.dialect.written import OutputColumn, Written, check_limit, limits
 
 _SETS = {exp.Union: "union", exp.Intersect: "intersect", exp.Except: "except"}
 
@@ -140,22 +140,6 @@ class QueryWriter:
             keys.append(direction(sql, each))
         by = f" order by {', '.join(keys)}" if keys else ""
         return Written(f'select * from ({made.sql}) as "o"{by}{limits(query)}', made.columns, ordered=bool(keys))
-
-
-def limits(query: exp.Expr) -> str:
-    """LIMIT and OFFSET; LIMIT ALL is none."""
-    made = ""
-    for name, word in (("limit", "limit"), ("offset", "offset")):
-        clause = query.args.get(name)
-        if clause is None:
-            continue
-        value = clause.expression
-        if name == "limit" and value.name.upper() == "ALL":
-            continue
-        if not isinstance(value, exp.Literal) or not value.name.isdigit():
-            raise refuse(spark_text(clause), "it has to be a literal")
-        made += f" {word} {value.name}"
-    return made
 
 
 def _common(left: OutputColumn, right: OutputColumn, word: str) -> pa.DataType:

@@ -11,6 +11,9 @@ from sparkfusion.dialect.refusals import wrong
 from sparkfusion.dialect.typed_sql import Typed
 from sparkfusion.dialect.value_types import cast_sql
 
+EXPLODED = "__exploded"
+"""The name of the columns that `explode` in a select list makes; `*` does not list them."""
+
 _SHOWN = 8
 
 
@@ -79,7 +82,9 @@ class Scope:
     def columns(self) -> list[VisibleColumn]:
         """All columns as `*` lists them: those of USING first."""
         hidden = {column.name.lower() for column in self.merged}
-        return [*self.merged, *(each for each in self._of_relations() if each.name.lower() not in hidden)]
+        shown = [relation for relation in self.relations if relation.names != (EXPLODED,)]
+        others = [column for relation in shown for column in relation.columns]
+        return [*self.merged, *(each for each in others if each.name.lower() not in hidden)]
 
     def columns_of(self, parts: Sequence[str]) -> list[VisibleColumn] | None:
         """All columns of one relation, for `t.*`; None if there is none of this name."""

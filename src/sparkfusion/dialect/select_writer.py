@@ -13,12 +13,12 @@ from sparkfusion.dialect.function_calls import GENERATORS, is_aggregate
 from sparkfusion.dialect.known_parts import check_parts
 from sparkfusion.dialect.nested_values import access_field
 from sparkfusion.dialect.refusals import refuse, wrong
-from sparkfusion.dialect.scopes import Scope, VisibleColumn, quote
+from sparkfusion.dialect.scopes import EXPLODED, Scope, VisibleColumn, quote
 from sparkfusion.dialect.spark_parser import spark_text
 from sparkfusion.dialect.typed_sql import Typed
 from sparkfusion.dialect.value_types import kind_of
 from sparkfusion.dialect.windows import direction
-from sparkfusion.dialect.written import OutputColumn, Written, check_limit
+from sparkfusion.dialect.written import OutputColumn, Written, check_limit, limits
 
 if TYPE_CHECKING:
     from sparkfusion.dialect.query_writer import QueryWriter
@@ -70,8 +70,6 @@ class SelectWriter:
         parts.extend(self._conditions(source.scope, items))
         if select.args.get("order") is not None:
             parts.append(f"order by {', '.join(self._order(source.scope, items, names))}")
-        from sparkfusion.dialect.query_writer import limits
-
         kept = source.ordered and not any(select.args.get(name) for name in ("group", "distinct", "having"))
         check_limit(select, ordered=kept)
         return Written(" ".join(parts) + limits(select), columns, kept or select.args.get("order") is not None)
@@ -112,7 +110,7 @@ class SelectWriter:
         assert call is not None
         names = [each.name for each in item.expressions] if isinstance(item, exp.Aliases) else []
         names = [item.alias] if isinstance(item, exp.Alias) else names
-        return self._sources.explode(source, call, names, "__exploded")
+        return self._sources.explode(source, call, names, EXPLODED)
 
     # ---- the select list
 
@@ -131,7 +129,7 @@ class SelectWriter:
         elif isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
             yield from _starred(self._columns_of(scope, [part.name for part in node.parts[:-1]]), node.this)
         elif _generator(node) is not None:
-            yield from _starred(self._columns_of(scope, ["__exploded"]), exp.Star())
+            yield from _starred(self._columns_of(scope, [EXPLODED]), exp.Star())
         else:
             typed = self._queries.expressions(scope).write(inner)
             name = node.alias_or_name if isinstance(node, exp.Alias | exp.Column | exp.Dot) else spark_text(node)

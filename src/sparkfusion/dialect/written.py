@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from sparkfusion.dialect.refusals import refuse, wrong
 from sparkfusion.dialect.scopes import quote
+from sparkfusion.dialect.spark_parser import spark_text
 from sparkfusion.dialect.typed_sql import Typed
 
 
@@ -20,6 +21,22 @@ def check_limit(query: exp.Expr, *, ordered: bool) -> None:
         raise refuse(
             "LIMIT above a subquery with ORDER BY", "the order of a subquery is not kept", "write ORDER BY beside LIMIT"
         )
+
+
+def limits(query: exp.Expr) -> str:
+    """LIMIT and OFFSET; LIMIT ALL is none."""
+    made = ""
+    for name, word in (("limit", "limit"), ("offset", "offset")):
+        clause = query.args.get(name)
+        if clause is None:
+            continue
+        value = clause.expression
+        if name == "limit" and value.name.upper() == "ALL":
+            continue
+        if not isinstance(value, exp.Literal) or not value.name.isdigit():
+            raise refuse(spark_text(clause), "it has to be a literal")
+        made += f" {word} {value.name}"
+    return made
 
 
 @dataclass(frozen=True)

@@ -165,6 +165,7 @@ SHAPES: dict[str, tuple[str, ...]] = {
         "select id, explode(a) from nested",
         "select id, explode(a) as e from nested where id > 0",
         "select id, explode_outer(a) as e from nested",
+        "select *, explode(a) as e from nested",
         "select id, posexplode(words) from nested",
         "select id, posexplode(words) as (p, w) from nested",
         "select id, explode(m) from nested",
