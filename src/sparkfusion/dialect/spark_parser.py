@@ -67,7 +67,7 @@ def without_parentheses(node: exp.Expr) -> exp.Expr:
 
 def spark_text(node: exp.Expr) -> str:
     """A part of the query in Spark's words, for names of columns and for errors."""
-    return node.sql(dialect=_dialect())
+    return node.sql(dialect=_dialect(), normalize_functions="lower")
 
 
 def _first_words(error: SqlglotError) -> str:

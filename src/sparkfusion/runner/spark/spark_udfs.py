@@ -45,7 +45,7 @@ class OfSeries:
 
     def __call__(self, *columns: pa.Array) -> pa.Array:
         made = self.function(*(column.to_pandas(date_as_object=True) for column in columns))
-        return pa.Array.from_pandas(made, self.gives)
+        return pa.Array.from_pandas(made, type=self.gives)
 
 
 @dataclass(frozen=True)
