@@ -57,9 +57,9 @@ def convert(value: Typed, to: pa.DataType, *, tries: bool = False) -> Typed:
     if source == "timestamp" and target == "string":
         return Typed(_TIME_TEXT.format(sql), STRING)
     if source == "string" and target == "boolean":
-        return Typed(_boolean_of(sql, tries=tries), to)
+        return Typed(_boolean_of(_trimmed(value), tries=tries), to)
     if source == "string" and target in (*_NUMBERS, "date", "timestamp"):
-        sql = f"btrim({sql}, E' \\t\\n\\r')"
+        sql = _trimmed(value)
     if source == "float" and target == "decimal":
         sql = f"cast({sql} as varchar)"  # Spark rounds the digits that it prints
     return Typed(cast_sql(sql, to, tries=tries), to)
@@ -76,8 +76,15 @@ def coerce_all(values: list[Typed], what: str) -> list[Typed]:
     return [convert(each, found) for each in values]
 
 
+def _trimmed(value: Typed) -> str:
+    """A text without blanks around it, which Spark leaves out when it casts."""
+    if isinstance(value.value, str):
+        return "'" + value.value.strip().replace("'", "''") + "'"
+    return f"btrim({value.sql}, ' ')"
+
+
 def _boolean_of(sql: str, *, tries: bool) -> str:
-    text = f"lower(btrim({sql}, E' \\t\\n\\r'))"
+    text = f"lower({sql})"
     otherwise = "null" if tries else failing(f"concat('not a boolean: ', {sql})", pa.int32(), cast_sql)
     return (
         f"(case when {text} in ('t', 'true', 'y', 'yes', '1') then 1 "

@@ -60,7 +60,7 @@ def column(expression: str) -> str:
         ("d + d", '("t"."d" + "t"."d")'),
         ("i <=> l", '(cast("t"."i" as bigint) is not distinct from "t"."l")'),
         ("!(i == 1)", '(not ("t"."i" = cast(1 as int)))'),
-        ("day > '2020-01-01'", "(\"t\".\"Day\" > cast(btrim('2020-01-01', E' \\t\\n\\r') as date))"),
+        ("day > '2020-01-01'", '("t"."Day" > cast(\'2020-01-01\' as date))'),
         ("s || 'x'", '("t"."s" || \'x\')'),
         ("st.X", 'case when "t"."st" is not null then get_field("t"."st", \'x\') end'),
         ("s not like 'a%'", '(not (("t"."s" like \'a%\')))'),
