@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.functions import udf
+from pyspark.sql.pandas.functions import arrow_udf, pandas_udf
 
 from sparkfusion import Session, UserError
 from tests.behaviour.parts import DISTRIBUTED, assert_distributed_like_single_node, write_parts
@@ -44,8 +45,8 @@ def test_registered_function_gives_sparks_values(session: Session, spark: SparkS
 
 
 def test_functions_of_batches(session: Session, spark: SparkSession) -> None:
-    plus = F.pandas_udf(lambda v: v + 1, "bigint")
-    twice = F.arrow_udf(lambda v: pc.multiply(v, 2), "bigint")
+    plus = pandas_udf(lambda v: v + 1, "bigint")
+    twice = arrow_udf(lambda v: pc.multiply(v, 2), "bigint")
     session.register_spark_udf("plus", plus, [pa.int64()])
     session.register_spark_udf("twice", twice, [pa.int64()])
     frame = session.sql("select sum(plus(v)) as p, sum(twice(v)) as d, sum(v) as s, count(*) as n from t")
@@ -55,12 +56,12 @@ def test_functions_of_batches(session: Session, spark: SparkSession) -> None:
 
 
 def test_what_cannot_be_called_is_refused(session: Session, spark: SparkSession) -> None:
-    untyped = F.udf(lambda v: v, "bigint")
+    untyped = udf(lambda v: v, "bigint")
     for function, types, words in (
         (label, None, "is not a function of Spark"),
         (untyped, None, "the types of its arguments are not known"),
         (untyped, [pa.timestamp("us")], "in another form"),
-        (F.pandas_udf(mean, "double"), [pa.int64()], "one value of each"),
+        (pandas_udf(mean, "double"), [pa.int64()], "one value of each"),
     ):
         with pytest.raises(UserError, match=words):
             session.register_spark_udf("f", function, types)

@@ -59,6 +59,13 @@ class OfArrays:
         return self.function(*columns).cast(self.gives)
 
 
+_CALLS: dict[int, Callable[[Callable[..., Any], pa.DataType], Callable[..., pa.Array]]] = {
+    **dict.fromkeys(_ROW_BY_ROW, RowByRow),
+    _OF_SERIES: OfSeries,
+    _OF_ARRAYS: OfArrays,
+}
+
+
 def scalar_udf(name: str, function: Any, input_types: Sequence[pa.DataType] | None) -> ScalarUDF:
     """The scalar function of an object that `udf`, `pandas_udf`, `arrow_udf` or `spark.udf.register` returned."""
     if not all(hasattr(function, part) for part in ("func", "returnType", "evalType", "deterministic")):
@@ -66,8 +73,8 @@ def scalar_udf(name: str, function: Any, input_types: Sequence[pa.DataType] | No
             f"cannot register function {name!r}: {type(function).__qualname__} is not a function of Spark",
             hint="pass what spark.udf.register or pyspark.sql.functions.udf returned; register_udf takes DataFusion's",
         )
-    kinds = {**dict.fromkeys(_ROW_BY_ROW, RowByRow), _OF_SERIES: OfSeries, _OF_ARRAYS: OfArrays}
-    if function.evalType not in kinds:
+    call = _CALLS.get(function.evalType)
+    if call is None:
         raise UserError(
             f"cannot register function {name!r}: it does not make one value of each row",
             hint="plain functions, and functions of pandas Series or Arrow arrays can be registered",
@@ -76,8 +83,9 @@ def scalar_udf(name: str, function: Any, input_types: Sequence[pa.DataType] | No
     for kind in types:
         _check_input(name, kind)
     gives = arrow_schema(spark.StructType().add("value", function.returnType), "UTC").field(0).type
-    made = kinds[function.evalType](function.func, gives)
-    return udf(made, types, gives, "immutable" if function.deterministic else "volatile", name)
+    volatility = "immutable" if function.deterministic else "volatile"
+    made: ScalarUDF = udf(call(function.func, gives), types, gives, volatility, name)
+    return made
 
 
 def _types_of_hints(name: str, function: Callable[..., Any]) -> list[pa.DataType]:
