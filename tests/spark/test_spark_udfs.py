@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -10,11 +11,13 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import udf
-from pyspark.sql.pandas.functions import arrow_udf, pandas_udf
+from pyspark.sql.pandas import functions as of_batches
 
 from sparkfusion import Session, UserError
 from tests.behaviour.parts import DISTRIBUTED, assert_distributed_like_single_node, write_parts
 from tests.conftest import Connect
+
+BATCHES: Any = of_batches  # its types do not know functions without hints
 
 
 @pytest.fixture
@@ -45,8 +48,8 @@ def test_registered_function_gives_sparks_values(session: Session, spark: SparkS
 
 
 def test_functions_of_batches(session: Session, spark: SparkSession) -> None:
-    plus = pandas_udf(lambda v: v + 1, "bigint")
-    twice = arrow_udf(lambda v: pc.multiply(v, 2), "bigint")
+    plus = BATCHES.pandas_udf(lambda v: v + 1, "bigint")
+    twice = BATCHES.arrow_udf(lambda v: pc.multiply(v, 2), "bigint")
     session.register_spark_udf("plus", plus, [pa.int64()])
     session.register_spark_udf("twice", twice, [pa.int64()])
     frame = session.sql("select sum(plus(v)) as p, sum(twice(v)) as d, sum(v) as s, count(*) as n from t")
@@ -61,7 +64,7 @@ def test_what_cannot_be_called_is_refused(session: Session, spark: SparkSession)
         (label, None, "is not a function of Spark"),
         (untyped, None, "the types of its arguments are not known"),
         (untyped, [pa.timestamp("us")], "in another form"),
-        (pandas_udf(mean, "double"), [pa.int64()], "one value of each"),
+        (BATCHES.pandas_udf(mean, "double"), [pa.int64()], "one value of each"),
     ):
         with pytest.raises(UserError, match=words):
             session.register_spark_udf("f", function, types)
