@@ -19,6 +19,8 @@ MIB = 1024 * 1024
 ALWAYS = -1
 """The value of some sizes that makes a decision the same every time where it is right, whatever it costs."""
 
+DIALECTS = ("datafusion", "spark")
+
 SettingType = Literal["int", "bytes", "bool", "text", "choice"]
 
 
@@ -44,6 +46,14 @@ SETTINGS: tuple[Setting, ...] = (
         False,
         "Raise an error if a query reads enough to be distributed but cannot be, instead of running it on a single "
         "node.",
+    ),
+    Setting(
+        "sparkfusion.dialect",
+        "choice",
+        "datafusion",
+        "The dialect of SQL. In `spark`, a query has the meaning that it has in Spark SQL, or is refused; the extra "
+        "`dialect` is needed. `session.sql(…, dialect=…)` chooses it for one query.",
+        choices=DIALECTS,
     ),
     Setting(
         "sparkfusion.bytes_per_partition",
@@ -306,6 +316,11 @@ def parse(name: str, value: object) -> int | bool | str:
     if number < setting.minimum:
         raise UserError(f"{name} must be at least {setting.minimum}, not {text}")
     return number
+
+
+def check_dialect(name: str) -> str:
+    """The name of a dialect, if there is one of this name."""
+    return str(parse("sparkfusion.dialect", name))
 
 
 def _parse_number(name: str, text: str, *, with_unit: bool) -> int:

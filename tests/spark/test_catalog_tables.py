@@ -319,3 +319,27 @@ def test_a_table_is_copied_but_no_view_keeps_old_files(connect: Connect, spark: 
         session.sql(f"create or replace view small as select id from {db}.every where id < 3")
     session.sql("create view own as select id from copied")
     assert session.sql("select sum(id) as s from own").to_pydict() == {"s": [3]}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select I, count(*) as n, sum(id) / 2 as half from {db}.EVERY group by i order by i desc limit 5",
+        "select e.id, s.name from {db}.every e join {db}.seen s on e.id = s.id order by 1",
+        "select n, nvl(q, 'none') as q from spark_catalog.{db}.parts order by n",
+        "select id div 4 as d, collect_list(id) as ids from a_view group by 1 order by 1",
+    ],
+)
+def test_names_mean_the_same_in_sparks_dialect(spark: SparkSession, session: Session, db: str, query: str) -> None:
+    spark.range(10).createOrReplaceTempView("a_view")
+    try:
+        text = query.format(db=db)
+        assert session.sql(text, dialect="spark").to_pylist() == [row.asDict() for row in spark.sql(text).collect()]
+    finally:
+        spark.catalog.dropTempView("a_view")
+
+
+def test_a_name_that_spark_does_not_know_is_not_found_in_its_dialect(session: Session, db: str) -> None:
+    with pytest.raises(UserError, match="nowhere") as raised:
+        session.sql(f"select * from {db}.nowhere", dialect="spark")
+    assert "Spark's catalog" in str(raised.value)

@@ -48,8 +48,8 @@ METHODS = {
         deregister_udwf enable_spark_functions from_arrow from_pandas from_polars from_pydict from_pylist
         lazy_sql read_arrow read_avro read_csv read_json read_parquet register_arrow register_avro
         register_batch register_csv register_dataset register_feed register_json register_listing_table
-        register_object_store register_parquet register_record_batches register_spark register_table
-        register_udaf register_udf register_udwf register_view sql subscribe table table_exist
+        register_object_store register_parquet register_record_batches register_spark register_spark_udf
+        register_table register_udaf register_udf register_udwf register_view sql subscribe table table_exist
     """,
     "WorkUnit": """
         hosts payload weight

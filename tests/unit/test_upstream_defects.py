@@ -57,6 +57,13 @@ def numbers() -> SessionContext:
 # ---- wrong answers at default settings
 
 
+def test_fields_of_null_structs_have_values() -> None:
+    context = SessionContext()
+    context.from_arrow(pa.table({"st": pa.array([{"x": 1}, None], pa.struct([("x", pa.int32())]))}), name="t")
+    found = [row["x"] for row in context.sql("select st['x'] as x from t").to_pylist()]
+    assert found == [1, 0], gone("dialect/nested_values.py")
+
+
 def test_copy_writes_null_into_the_directory_of_another_value(tmp_path: Path) -> None:
     copy = f"copy (select 1 as a, null::bigint as p union all select 2, 7) to '{tmp_path}/out/' stored as csv"
     SessionContext().sql(f"{copy} partitioned by (p)").collect()

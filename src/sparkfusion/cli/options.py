@@ -12,7 +12,7 @@ import click
 
 from sparkfusion.cli.script import Statement, split
 from sparkfusion.cli.tables import Table, check_unique, hint_of, parse_table, register
-from sparkfusion.config import PREFIX, SETTINGS
+from sparkfusion.config import DIALECTS, PREFIX, SETTINGS
 from sparkfusion.errors import UserError
 from sparkfusion.feed.ready.formats import FORMATS
 from sparkfusion.transport.membership import TOKEN_VARIABLE
@@ -96,6 +96,15 @@ def session_options(command: Command) -> Command:
     )(command)
 
 
+def dialect_option(command: Command) -> Command:
+    """--dialect."""
+    return click.option(
+        "--dialect",
+        type=click.Choice(DIALECTS),
+        help="The dialect of the statements; spark needs the extra dialect.  [default: datafusion]",
+    )(command)
+
+
 def read_statements(text: str | None, file: str | None) -> list[Statement]:
     """The statements of -c or --file; exactly one of them has to be there, with a statement in it."""
     if (text is None) == (file is None):
@@ -119,7 +128,11 @@ def _read(file: str) -> str:
 
 @contextmanager
 def open_session(
-    target: str, tables: tuple[Table, ...], settings: tuple[tuple[str, str], ...], partitions: int | None = None
+    target: str,
+    tables: tuple[Table, ...],
+    settings: tuple[tuple[str, str], ...],
+    partitions: int | None = None,
+    dialect: str | None = None,
 ) -> Iterator[Session]:
     """A session on that target, with these tables and settings; closed, with its query cancelled, however the block
     ends. Errors of the block are told how a missing table is given.
@@ -130,6 +143,8 @@ def open_session(
     config: dict[str, object] = dict(settings)
     if partitions is not None:
         config[TARGET_PARTITIONS] = partitions
+    if dialect is not None:
+        config["sparkfusion.dialect"] = dialect
     with sparkfusion.connect(target, config=config) as session:
         for table in tables:
             register(session, table)

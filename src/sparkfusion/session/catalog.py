@@ -14,6 +14,7 @@ import pyarrow as pa
 from datafusion import SessionContext
 
 from sparkfusion.errors import SparkfusionError, UserError, clean_message
+from sparkfusion.extras import import_extra
 from sparkfusion.feed.feed import WorkUnitFeed
 from sparkfusion.feed.provider import Reader, WorkUnitFeedProvider
 from sparkfusion.session.adopted_tables import with_sizes
@@ -254,6 +255,21 @@ class TableMethods:
     def register_udf(self, udf: datafusion.ScalarUDF) -> None:
         """Register a scalar function. Plans contain it, so you need not register it on workers."""
         call_datafusion(self._engine.context.register_udf, udf)
+
+    def register_spark_udf(self, name: str, function: Any, input_types: Sequence[pa.DataType] | None = None) -> None:
+        """Register a Python function of Spark, on any runner and for both dialects.
+
+        PySpark cannot look functions up by the names that they have in Spark, so the function itself is needed. Plain
+        functions are called for each row, functions of pandas Series and of Arrow arrays for each batch.
+
+        Args:
+            function: what `spark.udf.register`, `udf`, `pandas_udf` or `arrow_udf` returned.
+            input_types: the types of its arguments. None if a plain function has hints such as `int` and `str`.
+        """
+        import_extra("pyspark", "spark", "register_spark_udf")
+        from sparkfusion.runner.spark.spark_udfs import scalar_udf
+
+        self.register_udf(scalar_udf(name, function, input_types))
 
     def register_object_store(self, schema: str, store: Any, host: str | None = None) -> None:
         """Let this session's queries and tasks read URLs of a scheme.

@@ -102,17 +102,21 @@ class CatalogTables:
                     error.hint = _NOT_IN_SPARK
                 raise
 
+    def is_used(self) -> bool:
+        """Whether queries of this session find Spark's tables."""
+        return self._spark is not None and self._settings.ours.text("spark_catalog") != "off"
+
     def use(self, statement: str) -> bool:
         """Run a USE on Spark, whose current database decides what names mean. Returns whether it was one."""
         used = _USE.fullmatch(statement)
-        if used is None or self._spark is None or self._settings.ours.text("spark_catalog") == "off":
+        if used is None or self._spark is None or not self.is_used():
             return False
         self._spark.catalog.use(split_name(used[1]))
         return True
 
     def listed(self, database: str | None) -> list[ListedTable]:
         """Tables of a database of Spark's, and temporary views; none if queries do not find them."""
-        if self._spark is None or self._settings.ours.text("spark_catalog") == "off":
+        if self._spark is None or not self.is_used():
             if database is not None:
                 raise UserError(
                     f"cannot list the tables of {database!r}: queries of this session do not use Spark's catalog",

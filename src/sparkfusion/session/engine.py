@@ -32,6 +32,7 @@ from sparkfusion.session.query import RunningQuery, decide_schema
 from sparkfusion.session.session_settings import SessionSettings
 from sparkfusion.session.session_tables import SessionTables
 from sparkfusion.session.single_node import SingleNodeJob, limit
+from sparkfusion.session.spark_dialect import SparkDialect
 from sparkfusion.session.start import prepare_datafusion
 from sparkfusion.session.task_width import Machines
 from sparkfusion.session.upstream import GUARDED_DEFAULTS
@@ -53,6 +54,7 @@ class Engine:
         context: of DataFusion, with the session's tables and functions.
         settings: `session.config`.
         tables: what is known about the session's tables.
+        spark_dialect: reads queries in Spark's dialect.
     """
 
     def __init__(self, runner: Runner, settings: Mapping[str, object]) -> None:
@@ -60,6 +62,7 @@ class Engine:
         self.context = SessionContext(datafusion.SessionConfig(_DEFAULTS))
         self.settings = SessionSettings(self.context, config.Settings())
         self.tables = SessionTables(self.context, self.settings, runner.spark)
+        self.spark_dialect = SparkDialect(self.context, self.settings, self.tables)
         list_files_anew(self.context)
         self._runner = runner
         self._subscribers: list[Subscriber] = []

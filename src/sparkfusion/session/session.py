@@ -40,7 +40,14 @@ class Session(TableMethods):
         self._engine.settings.expect_changes_elsewhere()
         return self._engine.context
 
-    def sql(self, query: str, param_values: Mapping[str, Any] | None = None, **named_params: Any) -> DataFrame:
+    def sql(
+        self,
+        query: str,
+        param_values: Mapping[str, Any] | None = None,
+        *,
+        dialect: str | None = None,
+        **named_params: Any,
+    ) -> DataFrame:
         """Run a statement, or return the lazy DataFrame of a query.
 
         A query runs when an action of its DataFrame is called. Every other statement runs at once, and only once: DDL,
@@ -49,15 +56,25 @@ class Session(TableMethods):
 
         `$name` in the text is replaced by a value of `param_values`, as a scalar, or by one of `named_params`, which
         may also be a DataFrame.
+
+        `dialect` is "datafusion" or "spark"; None means the setting `sparkfusion.dialect`. In Spark's dialect a query
+        has the meaning that it has in Spark SQL, or is refused; its parameters are `:name`, with scalar values.
         """
-        made = SqlReader(self._engine, param_values, named_params).read(query)
+        made = SqlReader(self._engine, param_values, named_params, dialect).read(query)
         if made.writes:
             made = answer_rows(self._engine.start(made).read_all())
         return DataFrame(self._engine, made)
 
-    def lazy_sql(self, query: str, param_values: Mapping[str, Any] | None = None, **named_params: Any) -> DataFrame:
+    def lazy_sql(
+        self,
+        query: str,
+        param_values: Mapping[str, Any] | None = None,
+        *,
+        dialect: str | None = None,
+        **named_params: Any,
+    ) -> DataFrame:
         """Like `sql`, but a statement that writes is not run yet: an action of the DataFrame runs it."""
-        return DataFrame(self._engine, SqlReader(self._engine, param_values, named_params).read(query))
+        return DataFrame(self._engine, SqlReader(self._engine, param_values, named_params, dialect).read(query))
 
     def table(self, name: str) -> DataFrame:
         """The DataFrame of a table."""

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datafusion import SessionContext, SQLOptions
 
+from sparkfusion.config import check_dialect
 from sparkfusion.errors import SparkfusionError
 from sparkfusion.session.chains import check_chains
 from sparkfusion.session.changes import cannot_run_at_once, refusals_explained
@@ -27,6 +28,7 @@ from sparkfusion.session.statements import (
     is_explain,
     parse_copy,
     parse_statement,
+    split_explain,
     without_leading_comments,
 )
 from sparkfusion.session.table_names import PARAMETER_VIEW, call_with_tables
@@ -40,10 +42,18 @@ _QUERIES = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_s
 class SqlReader:
     """Reads one statement. `values` of `$name` in the text are scalars; those in `named` may be DataFrames too."""
 
-    def __init__(self, engine: Engine, values: Mapping[str, Any] | None, named: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        values: Mapping[str, Any] | None,
+        named: Mapping[str, Any],
+        dialect: str | None = None,
+    ) -> None:
+        """`dialect`: None means the session's setting."""
         self._engine = engine
         self._values = values
         self._named = named
+        self._spark = check_dialect(dialect or engine.settings.ours.text("dialect")) == "spark"
 
     def read(self, text: str) -> LazyQuery:
         """The query of a statement. A statement that makes or drops tables, or that sets an option, is run now."""
@@ -51,6 +61,8 @@ class SqlReader:
         statement = parse_statement(text)
         if statement is not None:
             return self._answer(statement)
+        if self._spark:
+            return self._read_spark(text)
         if is_explain(text):
             return self._explain(text)
         copied = parse_copy(text)
@@ -61,6 +73,11 @@ class SqlReader:
         with self._engine.tables.remember_made_by(text):
             inner = self._ask_datafusion(text)
         return read_change(self._engine, inner)
+
+    def _read_spark(self, text: str) -> LazyQuery:
+        prefix, query = split_explain(text)
+        made = self._engine.spark_dialect.read(query, prefix, {**(self._values or {}), **self._named})
+        return self._explain_plan(text, made) if prefix else LazyQuery(made)
 
     def _copy(self, copied: CopyQuery) -> LazyQuery:
         text = copied.source if copied.is_query else f"select * from {copied.source}"
@@ -105,7 +122,9 @@ class SqlReader:
         return answer_rows(shown if statement.verbose else shown.select(["name", "value"]))
 
     def _explain(self, text: str) -> LazyQuery:
-        explained = self._ask_datafusion(text)
+        return self._explain_plan(text, self._ask_datafusion(text))
+
+    def _explain_plan(self, text: str, explained: datafusion.DataFrame) -> LazyQuery:
         (target,) = explained.logical_plan().inputs()
         if not is_planned(target):
             return answer_rows(datafusion_rows(explained))

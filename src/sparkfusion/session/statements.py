@@ -13,6 +13,7 @@ _SET = re.compile(rf"\s*SET\s+(?:VARIABLE\s+)?({_NAME})\s*(?:=|\bTO\b)\s*([^\s;]
 _SHOW = re.compile(rf"\s*SHOW\s+(ALL|{_OPTION_NAME})(\s+VERBOSE)?[\s;]*", re.IGNORECASE)
 _RESET = re.compile(rf"\s*RESET\s+({_OPTION_NAME})[\s;]*", re.IGNORECASE)
 _EXPLAIN = re.compile(r"\s*EXPLAIN\b", re.IGNORECASE)
+_EXPLAIN_WORDS = re.compile(r"\s*EXPLAIN\b(?:\s+(?:ANALYZE|VERBOSE)\b)*", re.IGNORECASE)
 _COPY = re.compile(r"\bCOPY(?:\s*(?P<open>\()|\s+(?P<table>[\w.\"`$]+)\s+(?=TO\b))", re.IGNORECASE)
 _OF_TABLES = re.compile(
     r"\s*(?:DROP|CREATE(?:\s+OR\s+REPLACE)?(?:\s+(?:UNBOUNDED|EXTERNAL|TEMP|TEMPORARY))*)\s+TABLE\b", re.IGNORECASE
@@ -91,6 +92,16 @@ def is_explain(sql: str) -> bool:
     (True, False)
     """
     return _EXPLAIN.match(mask(sql)) is not None
+
+
+def split_explain(sql: str) -> tuple[str, str]:
+    """The words of an EXPLAIN, and the statement after them.
+
+    >>> split_explain("explain analyze select 1"), split_explain("select 1")
+    (('explain analyze ', 'select 1'), ('', 'select 1'))
+    """
+    found = _EXPLAIN_WORDS.match(mask(sql))
+    return (sql[: found.end()] + " ", sql[found.end() :].strip()) if found else ("", sql)
 
 
 def parse_copy(sql: str) -> CopyQuery | None:

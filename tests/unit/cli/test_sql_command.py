@@ -31,6 +31,17 @@ def test_every_format_gives_the_answer(invoke: Invoke, items: str, form: str) ->
             assert "2 rows" in result.stdout
 
 
+def test_statements_in_sparks_dialect(invoke: Invoke, items: str) -> None:
+    query = "select `part` div 2 as half, count(*) as n from ITEMS group by 1 order by half limit 2"
+    result = invoke("sql", "-c", query, "-t", items, "--dialect", "spark", "--format", "csv", *FORCED)
+    assert result.stdout == "half,n\n,10\n0,190\n", result.output
+    shown = invoke("explain", "-c", query, "-t", items, "--dialect", "spark", *FORCED)
+    assert "stage 1" in shown.stdout.lower(), shown.output
+    refused = invoke("sql", "-c", "select bround(id) from items", "-t", items, "--dialect", "spark")
+    assert refused.exit_code != 0
+    assert "the function bround is not available in the spark dialect" in refused.stderr
+
+
 def test_what_writes_runs_once_and_timing_tells_of_its_stages(invoke: Invoke, items: str, tmp_path: Path) -> None:
     script = (
         "create table m as values (1), (2); update m set column1 = column1 * 2; insert into m values (7); "

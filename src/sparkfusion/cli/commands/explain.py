@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 import click
 
-from sparkfusion.cli.options import open_session, read_statements, session_options, source_options
+from sparkfusion.cli.options import dialect_option, open_session, read_statements, session_options, source_options
 from sparkfusion.cli.output import destination
 from sparkfusion.cli.progress_line import progress_line
 from sparkfusion.cli.script import locate_error
@@ -18,6 +18,7 @@ ExplainFormat = Literal["text", "json", "dot"]
 @click.command()
 @source_options
 @session_options
+@dialect_option
 @click.option(
     "--analyze", is_flag=True, help="Run the query and show rows, bytes and times of its stages and operators."
 )
@@ -37,6 +38,7 @@ def explain(
     target: str,
     tables: tuple[Table, ...],
     settings: tuple[tuple[str, str], ...],
+    dialect: str | None,
     analyze: bool,
     form: ExplainFormat,
     output: str | None,
@@ -54,7 +56,7 @@ def explain(
     statements = read_statements(text, file)
     with (
         destination(output) as out,
-        open_session(target, tables, settings, partitions) as session,
+        open_session(target, tables, settings, partitions, dialect) as session,
         progress_line(session) as line,
     ):
         for statement in statements:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 import pyarrow as pa
 
-from sparkfusion.cli.options import open_session, read_statements, session_options, source_options
+from sparkfusion.cli.options import dialect_option, open_session, read_statements, session_options, source_options
 from sparkfusion.cli.output import OUTPUT_FORMATS, OutputFormat, count_of, destination, write
 from sparkfusion.cli.progress_line import ProgressLine, progress_line
 from sparkfusion.cli.script import locate_error
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @click.command()
 @source_options
 @session_options
+@dialect_option
 @click.option(
     "--format", "form", type=click.Choice(OUTPUT_FORMATS), default="table", show_default=True, help="Output format."
 )
@@ -43,6 +44,7 @@ def sql(
     target: str,
     tables: tuple[Table, ...],
     settings: tuple[tuple[str, str], ...],
+    dialect: str | None,
     form: OutputFormat,
     output: str | None,
     max_rows: int,
@@ -57,12 +59,13 @@ def sql(
       sparkfusion sql -f report.sql -t sales=csv:sales.txt --format csv -o report.csv
       sparkfusion sql -c "select count(*) from t" -t t=data/ -s sparkfusion.slots=4 --timing
       sparkfusion sql -c "select count(*) from t" -t t=/data/t/ --connect flight://10.0.0.5:7070,10.0.0.6:7070
+      sparkfusion sql -c 'select id div 2, `id` from t order by 1' -t t=data/ --dialect spark
       cat q.sql | sparkfusion sql -f - -t t=data/ --format jsonl | jq .
     """
     statements = read_statements(text, file)
     with (
         destination(output) as out,
-        open_session(target, tables, settings, partitions) as session,
+        open_session(target, tables, settings, partitions, dialect) as session,
         progress_line(session) as line,
     ):
         for statement in statements:
