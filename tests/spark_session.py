@@ -21,8 +21,8 @@ FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """The JVM's cheap compiler, because it lives for minutes."""
 
 ROOT = Path(__file__).parents[1]
-_DAEMON = "tests.spark_daemon"
-_LOOKUP = "-m pyspark.daemon pyspark.sql.worker.lookup_data_sources"
+DAEMON = "tests.spark_daemon"
+LOOKUP = "-m pyspark.daemon pyspark.sql.worker.lookup_data_sources"
 """Spark looks for Python data sources in a process of its own, when a statement names a format."""
 
 
@@ -39,7 +39,7 @@ def spark_session(scratch: Path) -> Iterator[SparkSession]:
     before = leaks.take()
     session = _start(scratch)
     try:
-        with leaks.known_processes(f"-m {_DAEMON} pyspark.worker", _LOOKUP):
+        with leaks.known_processes(f"-m {DAEMON} pyspark.worker", LOOKUP):
             yield session
     finally:
         session.stop()
@@ -63,7 +63,7 @@ def _start(scratch: Path) -> SparkSession:
             "spark.driver.memory": "512m",
             "spark.local.dir": str(scratch),
             "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-            "spark.python.daemon.module": _DAEMON,
+            "spark.python.daemon.module": DAEMON,
             "spark.python.task.killTimeout": "100ms",  # tests cancel a lot; Spark waits two seconds
             "spark.executorEnv.PYTHONPATH": str(ROOT),  # functions of tests travel by the name of their module
         }

@@ -60,13 +60,6 @@ def test_tasks_and_partitions_follow_sparks_cores(spark: SparkSession) -> None:
         assert session.config["datafusion.execution.target_partitions"] == "2"
 
 
-def test_a_spark_connect_session_is_refused() -> None:
-    remote = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
-    with pytest.raises(UserError, match="Spark Connect sessions are not supported yet") as caught:
-        sparkfusion.connect(remote)
-    assert "classic SparkSession" in str(caught.value)
-
-
 def test_another_thing_of_spark_is_refused(spark: SparkSession) -> None:
     with pytest.raises(UserError, match=r"cannot run on a pyspark\..*SparkContext"):
         sparkfusion.connect(spark.sparkContext)

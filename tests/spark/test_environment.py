@@ -86,8 +86,7 @@ def test_hosts_with_the_same_fault_are_named_together() -> None:
     old = {**HERE, "datafusion": "54.1.0", "pyarrow": MISSING}
     answers = [{**old, "host": f"node-{number}"} for number in (1, 1, 2, 3, 4, 5)]
     answers += [HERE, {**HERE, "host": "node-9", "cloudpickle": MISSING, "sparkfusion": MISSING}]
-    cluster: Any = _Cluster("")
-    error = environment._refusal(cluster, HERE, misfits(HERE, answers))
+    error = environment._refusal(HERE, misfits(HERE, answers), environment.cluster_remedy)
     assert error.message == (
         f"executors and driver do not match: datafusion 54.1.0 (driver: {HERE['datafusion']}), pyarrow missing "
         "on node-1, node-2, node-3 and 2 more; cloudpickle missing on node-9"
@@ -108,7 +107,7 @@ def test_a_check_that_passed_is_not_repeated(unchecked: SparkSession, monkeypatc
 
 
 def test_every_slot_is_asked(spark: SparkSession) -> None:
-    answers = environment.ask_executors(spark.sparkContext, HERE)
+    answers = environment.ask_executors(spark.sparkContext)
     assert answers == [HERE] * spark.sparkContext.defaultParallelism
 
 
@@ -183,7 +182,7 @@ def test_closing_does_not_wait_for_executors(
     with Gate(tmp_path) as gate:
         hold = gate.hold()
         monkeypatch.setattr(environment, "describe_environment", lambda: HERE)
-        monkeypatch.setattr(environment, "_reporter", lambda: lambda numbers: iter([[*numbers, hold()]]))
+        monkeypatch.setattr(environment, "reporter", lambda: lambda numbers: iter([[*numbers, hold()]]))
         with sparkfusion.connect(unchecked):
             gate.wait_for_arrivals()
         wait_for_no_jobs(unchecked)

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from datafusion import ScalarUDF, udf
 from pyspark.sql import SparkSession
 
 from sparkfusion import (
@@ -28,6 +23,7 @@ from sparkfusion.runner.spark.spark_errors import spark_error
 from tests.behaviour.parts import DISTRIBUTED, PARTS, ROWS, assert_usable, record, write_parts
 from tests.behaviour.probes import Counter
 from tests.conftest import Connect
+from tests.spark.troubles import flaky_disk, killed, troubled, user_mistake
 
 QUERIES = {
     "streamed to the reader": "select trouble(v) as v from t",
@@ -42,37 +38,10 @@ def session(connect: Connect, tmp_path: Path) -> Session:
     return session
 
 
-def troubled(counter: Counter, happen: Callable[[int], None], *, always: bool = False) -> ScalarUDF:
-    """bigint → the same bigint. Where the value is 0 trouble happens, in the first attempt or always; counts those."""
-    path = str(counter.path)
-
-    def trouble(values: pa.Array) -> pa.Array:
-        if 0 in values.to_pylist():
-            counter = Counter(Path(path))
-            counter.add()
-            if always or counter.value == 1:
-                happen(counter.value)
-        return values
-
-    return udf(trouble, [pa.int64()], pa.int64(), "volatile", "trouble")
-
-
-def _user_mistake(_: int) -> None:
-    raise ValueError("the value 0 is not liked here")
-
-
-def _flaky_disk(_: int) -> None:
-    raise OSError(5, "IO error: the disk hiccups")
-
-
-def _killed(_: int) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
 def test_an_error_of_a_users_function_is_not_retried(session: Session, tmp_path: Path, query: str) -> None:
     counter = Counter(tmp_path / "count")
-    session.register_udf(troubled(counter, _user_mistake, always=True))
+    session.register_udf(troubled(counter, user_mistake, always=True))
     events = record(session)
     with pytest.raises(UserError, match="the value 0 is not liked here") as caught:
         session.sql(query).collect()
@@ -85,7 +54,7 @@ def test_an_error_of_a_users_function_is_not_retried(session: Session, tmp_path:
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
 def test_spark_tries_again_when_a_worker_dies(session: Session, tmp_path: Path, query: str) -> None:
     counter = Counter(tmp_path / "count")
-    session.register_udf(troubled(counter, _killed))
+    session.register_udf(troubled(counter, killed))
     found = session.sql(query).collect()
     assert counter.value == 2
     assert sum(found.columns[-1].to_pylist()) == sum(range(PARTS * ROWS))
@@ -95,7 +64,7 @@ def test_spark_tries_again_when_a_worker_dies(session: Session, tmp_path: Path, 
 def test_the_last_attempt_tells_its_error(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     """With its kind, its words and its task; and the coordinator does not multiply Spark's attempts."""
     counter = Counter(tmp_path / "count")
-    session.register_udf(troubled(counter, _flaky_disk, always=True))
+    session.register_udf(troubled(counter, flaky_disk, always=True))
     with pytest.raises(ExternalError, match="the disk hiccups") as caught:
         session.sql(QUERIES["in a shuffle"]).collect()
     assert counter.value == attempts_of(spark.sparkContext) == 4
@@ -107,7 +76,7 @@ def test_the_last_attempt_tells_its_error(session: Session, spark: SparkSession,
 @pytest.mark.long
 def test_a_worker_that_always_dies_fails_the_query(session: Session, tmp_path: Path) -> None:
     counter = Counter(tmp_path / "count")
-    session.register_udf(troubled(counter, _killed, always=True))
+    session.register_udf(troubled(counter, killed, always=True))
     with pytest.raises(TaskCrashError, match=r"Python worker that ran the task died, after Spark tried it 4") as caught:
         session.sql(QUERIES["in a shuffle"]).collect()
     assert counter.value == 4
@@ -123,7 +92,7 @@ def test_a_worker_that_dies_twice_fails_the_query_where_spark_tries_once(
     """As on any worker with task processes. Of the tasks in the job, the one that ended them is blamed."""
     monkeypatch.setattr("sparkfusion.runner.spark.spark_job.attempts_of", lambda _: 1)
     counter = Counter(tmp_path / "count")
-    session.register_udf(troubled(counter, _killed, always=True))
+    session.register_udf(troubled(counter, killed, always=True))
     events = record(session)
     with pytest.raises(TaskCrashError, match="not retried after 2 such attempts") as caught:
         session.sql(QUERIES["in a shuffle"]).collect()
@@ -141,7 +110,7 @@ def test_where_spark_tries_once_the_coordinator_tries_again(
     """`local[2]` gives a task one attempt."""
     monkeypatch.setattr("sparkfusion.runner.spark.spark_job.attempts_of", lambda _: 1)
     counter = Counter(tmp_path / "count")
-    session.register_udf(troubled(counter, _flaky_disk))
+    session.register_udf(troubled(counter, flaky_disk))
     events = record(session)
     found = session.sql(QUERIES["in a shuffle"]).collect()
     assert sum(found["s"].to_pylist()) == sum(range(PARTS * ROWS))

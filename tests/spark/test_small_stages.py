@@ -12,7 +12,7 @@ import pytest
 
 from sparkfusion import DataFrame, Session
 from sparkfusion.ids import StageId
-from sparkfusion.runner.spark.frame_stores import ShuffleStore
+from sparkfusion.runner.spark.shuffle_store import ShuffleStore
 from tests.behaviour.parts import DISTRIBUTED, assert_distributed_like_single_node, write_parts
 from tests.conftest import Connect
 

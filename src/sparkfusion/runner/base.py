@@ -168,6 +168,11 @@ class SparkFrames(Protocol):
         """Spark's own catalog."""
         ...
 
+    @property
+    def is_lazy(self) -> bool:
+        """Whether `to_spark` can be used; otherwise a query runs first, and `from_rows` takes its rows."""
+        ...
+
     def adopt(self, source: object) -> AdoptedTable:
         """Take a Spark DataFrame, or a table or view by its name, as an input of queries, or raise a `UserError`."""
         ...

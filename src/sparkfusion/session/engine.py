@@ -231,7 +231,8 @@ class Engine:
         spark = self.on_spark("cannot make a Spark DataFrame")
         planned = self.plan(query, with_rows=True)
         graph = planned.distribution.graph
-        if graph is None or query.copies is not None or planned.feeds or not graph.repeatable:
+        once = query.copies is not None or planned.feeds or not spark.is_lazy
+        if graph is None or once or not graph.repeatable:
             return spark.from_rows(self.start(query, planned).read_all())
         graph = with_head_as_stage(graph)
         schema = decide_schema(query.schema, self._planner.output_schema(graph))

@@ -17,7 +17,7 @@ from sparkfusion.errors import InternalError, LostInputError, SparkfusionError, 
 from sparkfusion.exchange.chunks import Origin, chunks_of, failure_of
 from sparkfusion.exchange.remote import upload
 from sparkfusion.exchange.store import BorrowedStore
-from sparkfusion.runner.spark.inputs import bring_inputs, take_rows, unpack_carried
+from sparkfusion.runner.spark.inputs import bind_parts, bring_inputs, take_rows, unpack_carried
 from sparkfusion.runner.spark.receive import receive
 from sparkfusion.runner.spark.rows import key as row_key
 from sparkfusion.runner.spark.spark_task import SparkAnswer, StageWiring, ToRows, ToUrl, pack_answer
@@ -99,6 +99,7 @@ class _SparkAttempt:
             wiring = self._received.wiring
             taken = take_rows(wiring.rows, self._received.chunks)
             plan = self._received.tables.bind(self._order.plan, wiring.tables)
+            plan = bind_parts(plan, wiring.parts, self._stage.frames_url, self._inputs)
             there = unpack_carried(self._order.inputs, self._stage.carried, self._inputs)
             here = bring_inputs(there, self._stage.frames_url, self._inputs)
             order = replace(self._order, plan=plan, inputs=(*here, *taken.inputs))

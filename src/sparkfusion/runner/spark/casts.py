@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sparkfusion.errors import InternalError, UserError
-from sparkfusion.runner.spark.spark_types import is_listlike
+from sparkfusion.runner.spark.spark_types import is_listlike, spark_arrow_schema
 
 _TIME = pa.time64("ns")
 
@@ -30,6 +30,12 @@ def for_spark(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
         return batch  # a new one would not know how many rows there are
     columns = [_column(array, field) for array, field in zip(batch.columns, target, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=target)
+
+
+def table_for_spark(rows: pa.Table) -> pa.Table:
+    """All rows of an answer, in types that Spark accepts."""
+    target = spark_arrow_schema(rows.schema)
+    return pa.Table.from_batches([for_spark(batch, target) for batch in rows.to_batches()], target)
 
 
 def _column(array: pa.Array, field: pa.Field) -> pa.Array:

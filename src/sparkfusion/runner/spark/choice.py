@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
-
-from pyspark import SparkContext
+from typing import TYPE_CHECKING, Literal
 
 from sparkfusion.config import Settings
 from sparkfusion.errors import UserError
 from sparkfusion.runner.spark.master import is_local
 from sparkfusion.urls import is_url, show_url
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 StoreKind = Literal["local", "shared", "spark"]
 

@@ -1,4 +1,4 @@
-"""Check once for each Spark context, before our first task, that driver and executors have matching versions."""
+"""Check once for each Spark application, before our first task, that driver and executors have matching versions."""
 
 from __future__ import annotations
 
@@ -9,16 +9,21 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-
-from pyspark import SparkContext
+from typing import TYPE_CHECKING
 
 from sparkfusion.errors import UserError
 from sparkfusion.runner.spark.master import is_local
 from sparkfusion.runner.spark.shipping import ship_package
 from sparkfusion.runner.spark.spark_errors import spark_error
 
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
 Answer = Mapping[str, str]
 """What a process says of itself: its `host`, and the version of everything that has to fit, or `missing`."""
+
+Remedy = Callable[[Answer, Iterable[str]], str]
+"""What to do about packages that do not match, given this process's versions."""
 
 MISSING = "missing"
 OLDEST_PROTOBUF = (5, 29)
@@ -26,7 +31,7 @@ OLDEST_PROTOBUF = (5, 29)
 
 _ANY_PYTHON = "python3"  # Spark's default
 _SHOWN_HOSTS = 3
-_MOST_TASKS = 64
+MOST_TASKS = 64
 _OTHER_PYTHON = re.compile(r"Python in worker has different version: (\S+) than")
 _FAILED_HOST = re.compile(r"\(TID \d+\) \((\S+) executor")
 _checked: weakref.WeakSet[SparkContext] = weakref.WeakSet()
@@ -47,7 +52,7 @@ class Misfit:
 
 def describe_environment() -> Answer:
     """The driver's own versions."""
-    return next(iter(_reporter()([0])))
+    return next(iter(reporter()([0])))
 
 
 def check_executors(spark: SparkContext) -> None:
@@ -62,14 +67,29 @@ def check_executors(spark: SparkContext) -> None:
         if spark in _checked:
             return
         _run_this_python(spark)
-        here = describe_environment()
-        found = misfits(here, ask_executors(spark, here))
-        if found and all(_is_lack_of_us(each) for wrong in found.values() for each in wrong):
-            ship_package(spark)
-            found = misfits(here, ask_executors(spark, here))
-        if found:
-            raise _refusal(spark, here, found)
+        compare(
+            lambda: ask_executors(spark),
+            lambda: ship_package(spark),
+            _local_remedy if is_local(spark) else cluster_remedy,
+        )
         _checked.add(spark)
+
+
+def compare(ask: Callable[[], list[Answer]], ship: Callable[[], None], remedy: Remedy) -> None:
+    """Raise an error if what tasks report of themselves does not match this process.
+
+    Args:
+        ask: sends the `reporter` to tasks, as many as run at once, and returns what they report. Raises Spark's error.
+        ship: gives tasks this process's sparkfusion, if that is all they lack; then they are asked again.
+        remedy: what the user can do.
+    """
+    here = describe_environment()
+    found = misfits(here, _ask(ask, here))
+    if found and all(_is_lack_of_us(each) for wrong in found.values() for each in wrong):
+        ship()
+        found = misfits(here, _ask(ask, here))
+    if found:
+        raise _refusal(here, found, remedy)
 
 
 def _run_this_python(spark: SparkContext) -> None:
@@ -90,14 +110,18 @@ def is_checked(spark: SparkContext) -> bool:
 
 def slots_to_ask(spark: SparkContext) -> int:
     """As many tasks as run at once, so that every executor gets at least one."""
-    return max(1, min(spark.defaultParallelism, _MOST_TASKS))
+    return max(1, min(spark.defaultParallelism, MOST_TASKS))
 
 
-def ask_executors(spark: SparkContext, here: Answer) -> list[Answer]:
-    """The versions that the executors report. Another Python version cannot even answer; then Spark's error says it."""
+def ask_executors(spark: SparkContext) -> list[Answer]:
     tasks = slots_to_ask(spark)
+    return list(spark.parallelize(range(tasks), tasks).mapPartitions(reporter()).collect())
+
+
+def _ask(ask: Callable[[], list[Answer]], here: Answer) -> list[Answer]:
+    """The versions that tasks report. Another Python version cannot even answer; then Spark's error says it."""
     try:
-        return list(spark.parallelize(range(tasks), tasks).mapPartitions(_reporter()).collect())
+        return ask()
     except Exception as error:
         other = _OTHER_PYTHON.search(str(error))
         if other is None:
@@ -136,7 +160,7 @@ def _is_lack_of_us(it: Misfit) -> bool:
     return it.package == "sparkfusion" and it.there == MISSING
 
 
-def _refusal(spark: SparkContext, here: Answer, found: Mapping[str, list[Misfit]]) -> UserError:
+def _refusal(here: Answer, found: Mapping[str, list[Misfit]], remedy: Remedy) -> UserError:
     """The error message; hosts with the same problem are named together. A missing sparkfusion would be shipped."""
     hosts: dict[str, list[str]] = {}
     for host, wrong in found.items():
@@ -144,7 +168,7 @@ def _refusal(spark: SparkContext, here: Answer, found: Mapping[str, list[Misfit]
         hosts.setdefault(shown, []).append(host)
     parts = [f"{shown} on {_some(names)}" for shown, names in hosts.items()]
     packages = {each.package for wrong in found.values() for each in wrong if not _is_lack_of_us(each)}
-    return UserError(f"executors and driver do not match: {'; '.join(parts)}", hint=_remedy(spark, here, packages))
+    return UserError(f"executors and driver do not match: {'; '.join(parts)}", hint=remedy(here, packages))
 
 
 def _some(hosts: list[str]) -> str:
@@ -152,12 +176,14 @@ def _some(hosts: list[str]) -> str:
     return ", ".join(hosts[:_SHOWN_HOSTS]) + (f" and {more} more" if more > 0 else "")
 
 
-def _remedy(spark: SparkContext, here: Answer, packages: Iterable[str]) -> str:
-    if is_local(spark):
-        return (
-            f"start Spark with PYSPARK_PYTHON={sys.executable}, so that its workers run this Python: put "
-            'os.environ["PYSPARK_PYTHON"] = sys.executable before the line that makes the SparkSession'
-        )
+def _local_remedy(here: Answer, packages: Iterable[str]) -> str:
+    return (
+        f"start Spark with PYSPARK_PYTHON={sys.executable}, so that its workers run this Python: put "
+        'os.environ["PYSPARK_PYTHON"] = sys.executable before the line that makes the SparkSession'
+    )
+
+
+def cluster_remedy(here: Answer, packages: Iterable[str]) -> str:
     wanted = sorted(f"{name}=={here[name]}" for name in packages if name not in ("python", "sparkfusion"))
     python = f"Python {here['python']}" + (" with " + " ".join(wanted) if wanted else "")
     return (
@@ -167,7 +193,7 @@ def _remedy(spark: SparkContext, here: Answer, packages: Iterable[str]) -> str:
     )
 
 
-def _reporter() -> Callable[[Iterable[int]], Iterator[dict[str, str]]]:
+def reporter() -> Callable[[Iterable[int]], Iterator[dict[str, str]]]:
     """A function that reports what is installed where it runs.
 
     It must run where sparkfusion is not installed. Because it is local to another function and uses nothing of this

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING
-
-from pyspark import SparkContext
 
 from sparkfusion.config import Settings
 from sparkfusion.errors import ProtocolError, UserError
@@ -18,16 +17,24 @@ from sparkfusion.transport.feed_address import FedTask, FeedAddress, ServedQuery
 from sparkfusion.worker.carry_out import TaskEnds
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
+
     from sparkfusion.transport.flight.feed_server import FeedServer
 
-_LOOPBACK = "127.0.0.1"
+LOOPBACK = "127.0.0.1"
+
+
+def driver_host(spark: SparkContext) -> str:
+    """The address of the driver for its tasks."""
+    return LOOPBACK if is_local(spark) else str(spark.getConf().get("spark.driver.host") or LOOPBACK)
 
 
 class LazyFeedServer:
-    """The feed server of one session, started by the first query that needs it. Resident workers register there."""
+    """The feed server of one session, started by the first query that needs it. Resident workers register there.
+    `default_host` finds the address of this process for tasks, unless the user sets one; it may raise."""
 
-    def __init__(self, spark: SparkContext) -> None:
-        self._spark = spark
+    def __init__(self, default_host: Callable[[], str]) -> None:
+        self._default_host = default_host
         self._lock = threading.Lock()
         self._servers: dict[tuple[str, int], FeedServer] = {}
 
@@ -56,11 +63,8 @@ class LazyFeedServer:
             server.stop()
 
     def host(self, settings: Settings) -> str:
-        """The address of the driver for its tasks."""
-        chosen = settings.text("feed_host")
-        if chosen:
-            return chosen
-        return _LOOPBACK if is_local(self._spark) else str(self._spark.getConf().get("spark.driver.host") or _LOOPBACK)
+        """The address of this process for tasks."""
+        return settings.text("feed_host") or self._default_host()
 
     def server(self, settings: Settings) -> FeedServer:
         """The server at that address, started if it is not there yet."""

@@ -12,9 +12,10 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
+import pyspark.sql.functions
 from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812
 
 from sparkfusion.plan.conditions import (
     Compare,
@@ -41,18 +42,21 @@ _COMPARE: dict[Operator, Callable[[Column, Column], Column]] = {
 _EPOCH = datetime(1970, 1, 1)
 
 
-def spark_filter(condition: Condition, columns: Sequence[Column]) -> Column:
-    """A filter that is true for every row for which the condition is true. `columns` are all columns of the table."""
+def spark_filter(condition: Condition, columns: Sequence[Column], functions: Any = pyspark.sql.functions) -> Column:
+    """A filter that is true for every row for which the condition is true. `columns` are all columns of the table,
+    `functions` is the module that makes columns of their kind."""
     match condition:
         case Compare() if condition.constant.kind == "float":
-            return _compare_floats(columns[condition.column.index], condition.operator, condition.constant)
+            return _compare_floats(columns[condition.column.index], condition.operator, condition.constant, functions)
         case Compare():
-            return _COMPARE[condition.operator](columns[condition.column.index], _literal(condition.constant))
+            return _COMPARE[condition.operator](
+                columns[condition.column.index], _literal(condition.constant, functions)
+            )
         case IsIn() if any(each.kind == "float" for each in condition.constants):
             column = columns[condition.column.index]
-            return _join(operator.or_, [_compare_floats(column, "=", each) for each in condition.constants])
+            return _join(operator.or_, [_compare_floats(column, "=", each, functions) for each in condition.constants])
         case IsIn():
-            return columns[condition.column.index].isin([_literal(each) for each in condition.constants])
+            return columns[condition.column.index].isin([_literal(each, functions) for each in condition.constants])
         case IsLike():
             return columns[condition.column.index].like(condition.pattern)
         case IsNull():
@@ -60,11 +64,11 @@ def spark_filter(condition: Condition, columns: Sequence[Column]) -> Column:
         case IsTrue():
             return columns[condition.column.index]
         case Not():
-            return ~spark_filter(condition.condition, columns)
+            return ~spark_filter(condition.condition, columns, functions)
         case Every():
-            return _join(operator.and_, [spark_filter(each, columns) for each in condition.conditions])
+            return _join(operator.and_, [spark_filter(each, columns, functions) for each in condition.conditions])
         case Some():
-            return _join(operator.or_, [spark_filter(each, columns) for each in condition.conditions])
+            return _join(operator.or_, [spark_filter(each, columns, functions) for each in condition.conditions])
 
 
 def _join(join: Callable[[Column, Column], Column], parts: Sequence[Column]) -> Column:
@@ -75,22 +79,26 @@ def _join(join: Callable[[Column, Column], Column], parts: Sequence[Column]) -> 
     return join(_join(join, parts[:middle]), _join(join, parts[middle:]))
 
 
-def _compare_floats(column: Column, comparison: Operator, constant: Constant) -> Column:
+def _compare_floats(column: Column, comparison: Operator, constant: Constant, functions: Any) -> Column:
     """Compare floats so that no row is lost. Not for use under NOT, where keeping too many rows means losing some."""
     value = float(constant.value)
+    found: Column = functions.lit(True)
     if math.isnan(value):
-        return F.lit(True)
-    found = _COMPARE[comparison](column, F.lit(value))
-    return found | F.isnan(column) if comparison in ("<", "<=") else found
+        return found
+    found = _COMPARE[comparison](column, functions.lit(value))
+    return found | functions.isnan(column) if comparison in ("<", "<=") else found
 
 
-def _literal(constant: Constant) -> Column:
+def _literal(constant: Constant, functions: Any) -> Column:
+    made: Column
     match constant.kind:
         case "date":
-            return F.date_from_unix_date(F.lit(constant.value))
+            made = functions.date_from_unix_date(functions.lit(constant.value))
         case "instant":
-            return F.timestamp_micros(F.lit(constant.value))
+            made = functions.timestamp_micros(functions.lit(constant.value))
         case "wall clock":
             moment = _EPOCH + timedelta(microseconds=int(constant.value))
-            return F.lit(moment.isoformat(" ")).cast("timestamp_ntz")
-    return F.lit(constant.value)
+            made = functions.lit(moment.isoformat(" ")).cast("timestamp_ntz")
+        case _:
+            made = functions.lit(constant.value)
+    return made

@@ -1,4 +1,4 @@
-"""Inputs that came as rows: from which attempt they are, and whether that attempt may be read."""
+"""Inputs of a task: of rows, from which attempt they are and whether it may be read; of files, where they are here."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 from sparkfusion.errors import ExternalError, LostInputError
 from sparkfusion.exchange.chunks import ChunkSpool, Origin
 from sparkfusion.exchange.remote import download
-from sparkfusion.ids import SourceFile
-from sparkfusion.runner.spark.spark_task import CarriedInput, RowInput, Source
+from sparkfusion.ids import SourceFile, TableId
+from sparkfusion.plan.table_parts import bind_tables
+from sparkfusion.runner.spark.spark_task import CarriedInput, PartFile, RowInput, Source
 from sparkfusion.transport.codec import error_of
 from sparkfusion.transport.message import unpack
 from sparkfusion.worker.task import TaskInput
@@ -62,6 +63,20 @@ def unpack_carried(
         return replace(each, files=tuple(files))
 
     return tuple(unpack(each) if (each.exchange, each.group) in by_group else each for each in inputs)
+
+
+def bind_parts(plan: bytes, parts: Sequence[PartFile] | None, url: str, directory: Path) -> bytes:
+    """The plan over the files of registered DataFrames, which are downloaded first if they are below a URL."""
+    if parts is None:
+        return plan
+    files = [part.file for part in parts]
+    here = download(files, url, directory) if url else files
+    found = {(part.table, part.part): file for part, file in zip(parts, here, strict=True)}
+
+    def file_of(table: TableId, part: int) -> SourceFile | None:
+        return found.get((table, part))
+
+    return bind_tables(plan, file_of)
 
 
 def _origin(expected: RowInput, source: Source, spool: ChunkSpool) -> Origin:

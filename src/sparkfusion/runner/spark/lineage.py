@@ -18,11 +18,11 @@ from sparkfusion.plan.isolate import isolate
 from sparkfusion.plan.stage import Stage
 from sparkfusion.runner.base import QueryJob
 from sparkfusion.runner.spark.body import run_for_spark, run_on_executor
-from sparkfusion.runner.spark.casts import for_spark
+from sparkfusion.runner.spark.casts import for_spark, table_for_spark
+from sparkfusion.runner.spark.classic_tables import ClassicTables
 from sparkfusion.runner.spark.environment import check_executors
 from sparkfusion.runner.spark.master import attempts_of
 from sparkfusion.runner.spark.rows import RowPlan, as_dataset, shuffle
-from sparkfusion.runner.spark.spark_tables import SparkTables
 from sparkfusion.runner.spark.spark_task import Source, StageWiring, TaskWiring, ToRows, pack_task
 from sparkfusion.runner.spark.spark_types import spark_arrow_schema, spark_schema
 from sparkfusion.runner.spark.wiring import Output, wire
@@ -30,8 +30,10 @@ from sparkfusion.runner.travelling_functions import TravellingFunctions
 from sparkfusion.worker.task import TaskOrder
 
 
-class DataFrames(SparkTables):
+class DataFrames(ClassicTables):
     """What only a runner on Spark can do: Spark DataFrames as tables of queries, and results as Spark DataFrames."""
+
+    is_lazy = True
 
     def to_spark(self, job: QueryJob, schema: pa.Schema) -> DataFrame:
         """A DataFrame of that schema over the last stage of a query whose head only passes rows on. It is lazy."""
@@ -43,15 +45,14 @@ class DataFrames(SparkTables):
 
     def from_rows(self, rows: pa.Table) -> DataFrame:
         """A DataFrame of rows that are here."""
-        target = spark_arrow_schema(rows.schema)
-        batches = [for_spark(batch, target) for batch in rows.to_batches()]
-        return self._session.createDataFrame(pa.Table.from_batches(batches, target), spark_schema(rows.schema))
+        made: DataFrame = self._session.createDataFrame(table_for_spark(rows), spark_schema(rows.schema))
+        return made
 
 
 class _Lineage:
     """Builds the lineage stage by stage, producers first."""
 
-    def __init__(self, job: QueryJob, session: SparkSession, tables: SparkTables) -> None:
+    def __init__(self, job: QueryJob, session: SparkSession, tables: ClassicTables) -> None:
         self._job = job
         self._graph = job.graph
         self._session = session

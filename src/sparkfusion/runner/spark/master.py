@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-
-from pyspark import SparkContext
+from typing import TYPE_CHECKING
 
 from sparkfusion.config import available_cores
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 _LOCAL_WITH_ATTEMPTS = re.compile(r"local\[[^,\]]+,\s*(\d+)\s*\]")
 _LOCAL_CORES = re.compile(r"local\[\s*(\d+|\*)\s*(,[^\]]*)?\]")
@@ -16,15 +18,25 @@ _ALL_CORES_OF_A_NODE = ("spark://", "local-cluster[")
 
 def is_local(spark: SparkContext) -> bool:
     """Whether executors are threads of the driver's machine that share its file system."""
-    return (spark.master or "").split("[")[0] == "local"
+    return names_one_machine(spark.master or "")
+
+
+def names_one_machine(master: str) -> bool:
+    return master.split("[", maxsplit=1)[0] == "local"
 
 
 def attempts_of(spark: SparkContext) -> int:
-    """How many attempts Spark itself makes at a task. A local master without a second number makes one."""
-    found = _LOCAL_WITH_ATTEMPTS.fullmatch(spark.master or "")
+    """How many attempts Spark itself makes at a task."""
+    return attempts_on(spark.master or "", spark.getConf().get("spark.task.maxFailures"))
+
+
+def attempts_on(master: str, failures: str | None) -> int:
+    """How many attempts Spark makes at a task, with this `spark.task.maxFailures`. A local master without a second
+    number makes one."""
+    found = _LOCAL_WITH_ATTEMPTS.fullmatch(master)
     if found is not None:
         return int(found[1])
-    return 1 if is_local(spark) else int(spark.getConf().get("spark.task.maxFailures") or _ATTEMPTS_OF_A_CLUSTER)
+    return 1 if names_one_machine(master) else int(failures or _ATTEMPTS_OF_A_CLUSTER)
 
 
 def count_executors(spark: SparkContext) -> int:

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-
-from pyspark import SparkContext
+from typing import TYPE_CHECKING
 
 from sparkfusion.errors import ResourceError, SparkfusionError, UserError, first_words
 from sparkfusion.exchange.owned import SharedHome
@@ -20,6 +19,9 @@ from sparkfusion.ids import new_query_id
 from sparkfusion.runner.spark.environment import check_executors, slots_to_ask
 from sparkfusion.runner.spark.spark_errors import spark_error
 from sparkfusion.urls import is_url, plain_path, show_url
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 _TOKEN = "token.arrow"  # named like frames: what a driver leaves that dies meanwhile is known to be ours
 _reached: weakref.WeakKeyDictionary[SparkContext, set[str]] = weakref.WeakKeyDictionary()
@@ -34,6 +36,10 @@ class Visit:
     problem: str = ""
 
 
+Visitor = Callable[[Iterable[int]], Iterator[Visit]]
+"""What a check task runs. It reads all its input."""
+
+
 def check_reach(spark: SparkContext, url: str) -> None:
     """Make sure that driver and executors see the same files below a directory or URL; raises if they do not.
 
@@ -43,16 +49,22 @@ def check_reach(spark: SparkContext, url: str) -> None:
     if url in _reached.get(spark, ()):
         return
     check_executors(spark)
+    meet(url, functools.partial(_send, spark))
+    _reached.setdefault(spark, set()).add(url)
+
+
+def meet(url: str, send: Callable[[Visitor], Sequence[Visit]], *, has_other_store: bool = True) -> None:
+    """Make sure that this process and tasks see the same files. `send` runs a visitor in tasks, as many as run at once.
+    `has_other_store`: frames could be in Spark's shuffle as well, which the error then says."""
     token = uuid.uuid4().hex
     with _meeting_place(url) as place:
         _write(place, _TOKEN, token.encode())
-        for visit in _send(spark, functools.partial(visit_place, place, token)):
+        for visit in send(functools.partial(visit_place, place, token)):
             problem = visit.problem
             if not problem and not _is_there(place, visit.left):
                 problem = "the driver does not see files written there"
             if problem:
-                raise _unreachable_store(url, visit.host, problem)
-    _reached.setdefault(spark, set()).add(url)
+                raise _unreachable_store(url, visit.host, problem, has_other_store)
 
 
 @contextmanager
@@ -66,7 +78,7 @@ def _meeting_place(url: str) -> Iterator[str]:
             yield str(shared.path)
 
 
-def _send(spark: SparkContext, visit: Callable[[Iterable[int]], Iterator[Visit]]) -> Sequence[Visit]:
+def _send(spark: SparkContext, visit: Visitor) -> Sequence[Visit]:
     tasks = slots_to_ask(spark)
     try:
         return spark.parallelize(range(tasks), tasks).mapPartitions(visit).collect()
@@ -97,16 +109,17 @@ def _words(error: OSError | SparkfusionError) -> str:
     return error.message if isinstance(error, SparkfusionError) else first_words(error)
 
 
-def _unreachable_store(url: str, host: str, problem: str) -> SparkfusionError:
+def _unreachable_store(url: str, host: str, problem: str, has_other_store: bool) -> SparkfusionError:
+    instead = ", or set sparkfusion.store=spark, which needs no store" if has_other_store else ""
     if is_url(url):
         return UserError(
             f"the executor on {host} does not reach the store {show_url(url)}: {problem}",
-            hint="give executors the network and the keys for it, or set sparkfusion.store=spark, which needs no store",
+            hint=f"give executors the network and the keys for it{instead}",
         )
     return ResourceError(
         f"the directory {plain_path(url)!r} is not shared with the executor on {host}: {problem}",
-        hint="mount the same directory at this path on the driver and on every node, set sparkfusion.store_dir to one "
-        "that is or to a URL such as s3://bucket/frames, or set sparkfusion.store=spark, which needs none",
+        hint="mount the same directory at this path on the driver and on every node, or set sparkfusion.store_dir to "
+        f"one that is or to a URL such as s3://bucket/frames{instead}",
     )
 
 

@@ -15,10 +15,10 @@ from sparkfusion.config import Settings
 from sparkfusion.errors import ExternalError
 from sparkfusion.plan.stage import StageGraph
 from sparkfusion.runner.base import QueryJob, RunningJob
+from sparkfusion.runner.spark.classic_tables import ClassicTables
 from sparkfusion.runner.spark.environment import check_executors
 from sparkfusion.runner.spark.feeding import LazyFeedServer
 from sparkfusion.runner.spark.master import is_local, slots_of_executor
-from sparkfusion.runner.spark.spark_tables import SparkTables
 
 if TYPE_CHECKING:
     from sparkfusion.runner.spark.resident_job import ResidentJob
@@ -38,7 +38,7 @@ _holders: weakref.WeakKeyDictionary[SparkContext, weakref.WeakSet[ResidentJob]] 
 class ResidentWorkers:
     """Starts queries on resident workers where that is possible. Any thread may call any method."""
 
-    def __init__(self, spark: SparkContext, tables: SparkTables, feeding: LazyFeedServer) -> None:
+    def __init__(self, spark: SparkContext, tables: ClassicTables, feeding: LazyFeedServer) -> None:
         self._spark = spark
         self._tables = tables
         self._feeding = feeding

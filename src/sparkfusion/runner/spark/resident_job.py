@@ -23,7 +23,7 @@ from sparkfusion.runner.spark.feeding import LazyFeedServer
 from sparkfusion.runner.spark.master import count_executors, slots_of_executor
 from sparkfusion.runner.spark.resident_task import ResidentOrder, serve_resident
 from sparkfusion.runner.spark.spark_errors import spark_error
-from sparkfusion.runner.spark.tagged_jobs import TaggedJobs
+from sparkfusion.runner.spark.tagged_jobs import ClassicJobs
 from sparkfusion.transport.flight.register_call import RegisterAddress
 from sparkfusion.transport.flight.registry import Registry
 from sparkfusion.transport.membership import Cluster
@@ -52,7 +52,7 @@ class ResidentJob:
         self._server = feeding.server(settings)
         self._secret = self._server.add_registry(self._registry.serve)
         self._register = RegisterAddress(feeding.host(settings), self._server.port, self._secret)
-        self._jobs = TaggedJobs(spark, f"sparkfusion-resident-{new_query_id()}")
+        self._jobs = ClassicJobs(spark, f"sparkfusion-resident-{new_query_id()}")
         self._launches = itertools.count()
         self._lock = threading.Lock()
         self._closing = threading.Lock()

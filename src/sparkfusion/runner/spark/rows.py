@@ -11,7 +11,7 @@ import functools
 import itertools
 import pickle
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,12 +19,12 @@ from pyspark import RDD, SparkContext
 from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame, SparkSession
 
+from sparkfusion.runner.spark.file_stores import TaskFunction
 from sparkfusion.runner.spark.master import is_local
 
 JavaRows = Any
 """A JavaRDD of byte arrays."""
 
-TaskFunction = Callable[[Iterable[bytes]], Iterator[bytes]]
 _WORD = 64
 _KEY = struct.Struct(">q")
 _MOST_ANYWHERE = 256
@@ -73,6 +73,9 @@ class RowPlan:
         rows, tasks = self._shuffled_rows()
         inline = [pickle.dumps([self._records[task]]) for task in tasks]
         return _python(self._spark, run_anywhere(self._spark, rows, len(tasks)), function, inline)
+
+    def collect(self, function: TaskFunction) -> list[bytes]:
+        return collect(self._spark, self.run(function))
 
     def rows(self) -> JavaRows:
         """The rows that each task reads, including its record, as single rows.

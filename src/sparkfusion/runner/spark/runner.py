@@ -1,10 +1,9 @@
-"""The runner that runs tasks on a user's Spark session."""
+"""The runner that runs tasks on a user's classic Spark session."""
 
 from __future__ import annotations
 
-import threading
+import functools
 import weakref
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,14 @@ from sparkfusion.runner.base import QueryJob, RunningJob
 from sparkfusion.runner.coordinated_job import begin_or_cancel
 from sparkfusion.runner.spark.choice import choose_store
 from sparkfusion.runner.spark.environment import check_executors, is_checked
-from sparkfusion.runner.spark.feeding import LazyFeedServer
+from sparkfusion.runner.spark.feeding import LazyFeedServer, driver_host
+from sparkfusion.runner.spark.head_start import HeadStart
 from sparkfusion.runner.spark.lineage import DataFrames
 from sparkfusion.runner.spark.master import is_local
 from sparkfusion.runner.spark.reach import check_reach
 from sparkfusion.runner.spark.resident import ResidentWorkers, is_wanted
 from sparkfusion.runner.spark.spark_job import SparkJob
-from sparkfusion.runner.spark.tagged_jobs import TaggedJobs
+from sparkfusion.runner.spark.tagged_jobs import ClassicJobs
 from sparkfusion.urls import is_url
 
 
@@ -39,9 +39,11 @@ class SparkRunner:
         self._owned = owned
         self._jobs: weakref.WeakSet[SparkJob] = weakref.WeakSet()
         self.spark = DataFrames(self._session)
-        self._feeding = LazyFeedServer(self._context)
+        self._feeding = LazyFeedServer(functools.partial(driver_host, self._context))
         self._resident = ResidentWorkers(self._context, self.spark, self._feeding)
-        self._head_start = HeadStart(self._context)
+        jobs = ClassicJobs(self._context, f"sparkfusion-check-{new_query_id()}")
+        check = functools.partial(check_executors, self._context)
+        self._head_start = HeadStart(jobs, check, is_needed=not is_checked(self._context))
 
     @property
     def slots(self) -> int:
@@ -103,37 +105,11 @@ class SparkRunner:
             self._session.stop()
 
 
-class HeadStart:
-    """Starts to check the executors of a context, which also starts their Python workers. Code that needs executors
-    calls `check_executors`, which waits for this check and reports what does not match."""
-
-    def __init__(self, spark: SparkContext) -> None:
-        self._spark = spark
-        self._jobs = TaggedJobs(spark, f"sparkfusion-check-{new_query_id()}")
-        self._thread: threading.Thread | None = None
-        if not is_checked(spark):
-            self._thread = threading.Thread(target=self._run, name="sparkfusion-check", daemon=True)
-            self._thread.start()
-
-    def _run(self) -> None:
-        with suppress(Exception), self._jobs.under_way("sparkfusion: do executors fit the driver?"):
-            check_executors(self._spark)
-
-    def close(self) -> None:
-        if self._thread is not None:
-            self._jobs.stop()
-            self._thread.join()
-
-
 def classic_session(session: Any) -> SparkSession:
     """The session if it is a classic one; raises a clear error if it is not."""
     if not isinstance(session, SparkSession):
         kind = f"{type(session).__module__}.{type(session).__qualname__}"
-        connect = ".connect." in kind
-        raise UserError(
-            "Spark Connect sessions are not supported yet" if connect else f"cannot run on a {kind}",
-            hint="use a classic SparkSession: one whose builder has a master, not a remote",
-        )
+        raise UserError(f"cannot run on a {kind}", hint="use a SparkSession")
     if session.sparkContext._jsc is None:  # the only trace that `stop` leaves on the Python side
         raise UserError("the Spark session is stopped", hint="start a new one, or use connect('spark')")
     return session

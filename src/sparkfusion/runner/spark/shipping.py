@@ -12,10 +12,12 @@ from importlib.metadata import version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-
-from pyspark import SparkContext, SparkFiles
+from typing import TYPE_CHECKING
 
 from sparkfusion.exchange.owned import OwnedDirectory
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 _PACKAGE = "sparkfusion"
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
@@ -29,6 +31,8 @@ def ship_package(spark: SparkContext) -> None:
     """
     if spark in _shipped:
         return
+    from pyspark import SparkFiles
+
     home = OwnedDirectory("package", Path(tempfile.gettempdir()))
     made = build_zip(home.path)
     spark.addPyFile(str(made))

@@ -36,7 +36,7 @@ _HARMLESS_METADATA = frozenset({"comment"})
 
 
 class CatalogOfSpark:
-    """The catalog of a classic Spark session."""
+    """The catalog of a Spark session."""
 
     def __init__(self, session: SparkSession, tables: SparkTables) -> None:
         self._session = session
@@ -131,6 +131,9 @@ def _is_unknown(error: PySparkException) -> bool:
 
 def _optimized(dataframe: DataFrame) -> Any:
     """Spark's plan of a whole table; None if this build of Spark does not show it. Making it may refuse access."""
+    if not hasattr(dataframe, "_jdf"):  # Spark Connect, which finds out only now whether it may read the table
+        _ = dataframe.schema
+        return None
     try:
         return dataframe._jdf.queryExecution().optimizedPlan()
     except Py4JJavaError:

@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionError, TaskCrashError, WorkerLostError
 from sparkfusion.ids import TaskKey
 
-_CANCELLED = re.compile(r"\bJob (\d+ )?cancelled\b|SparkContext was shut down|stopped SparkContext")
+_CANCELLED = re.compile(
+    r"\bJob (\d+ )?cancelled\b|SparkContext was shut down|stopped SparkContext"
+    r"|\[OPERATION_CANCELED\]|\[NO_ACTIVE_SESSION\]|SESSION_CLOSED\]"  # Spark Connect
+)
 _FAILED_TASK = re.compile(r"Task (\d+) in stage \S+ failed(?: (\d+) times)?")
 _PYTHON_ERROR = re.compile(r"(?!org\.|java\.)[\w.]+(Error|Exception): ")
 _LOST = re.compile(r"Lost task \S+ in stage .*?\(TID \d+\) .*?: (.*)")

@@ -1,4 +1,4 @@
-"""One query on Spark: every stage is a job of Python tasks."""
+"""One query on a classic Spark session: every stage is a job of RDD tasks."""
 
 from __future__ import annotations
 
@@ -6,184 +6,54 @@ import functools
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pyspark import SparkContext
 
-from sparkfusion.config import available_cores
-from sparkfusion.errors import InternalError, LostInputError, QueryCancelledError, SparkfusionError, classify
-from sparkfusion.exchange.channel import ChannelClosedError
-from sparkfusion.exchange.sink import FileSink, Sink
-from sparkfusion.exchange.store import SHARED_MEMORY
-from sparkfusion.ids import FeedId, SourceFile, StageId, TableId, TaskKey
-from sparkfusion.plan.sizing import is_light
+from sparkfusion.ids import StageId, TableId
 from sparkfusion.plan.stage import StageGraph
 from sparkfusion.runner.base import QueryJob
-from sparkfusion.runner.coordinated_job import CoordinatedJob, task_memory
-from sparkfusion.runner.query_state import HEAD
 from sparkfusion.runner.spark.body import run_on_executor
 from sparkfusion.runner.spark.choice import StoreChoice, choose_store
+from sparkfusion.runner.spark.classic_tables import ClassicTables
 from sparkfusion.runner.spark.environment import check_executors
+from sparkfusion.runner.spark.executor_job import ExecutorJob
 from sparkfusion.runner.spark.feeding import LazyFeedServer
-from sparkfusion.runner.spark.frame_stores import FileStore, ShuffleStore, SparkStore, UrlStore
+from sparkfusion.runner.spark.file_stores import SparkStore, open_files
 from sparkfusion.runner.spark.master import attempts_of, is_local
 from sparkfusion.runner.spark.reach import check_reach
 from sparkfusion.runner.spark.rows import RowPlan
-from sparkfusion.runner.spark.spark_errors import error_of, spark_error
-from sparkfusion.runner.spark.spark_tables import SparkTables
-from sparkfusion.runner.spark.spark_task import InPlace, SparkAnswer, StageWiring, TaskWiring, pack_task
-from sparkfusion.runner.spark.tagged_jobs import TaggedJobs
+from sparkfusion.runner.spark.shuffle_store import ShuffleStore
+from sparkfusion.runner.spark.spark_task import SparkAnswer, StageWiring, TaskWiring, pack_task
+from sparkfusion.runner.spark.tagged_jobs import ClassicJobs
 from sparkfusion.runner.spark.task_news import TaskNews
-from sparkfusion.runner.travelling_functions import TravellingFunctions
-from sparkfusion.transport.feed_address import FeedAddress
-from sparkfusion.urls import is_url, plain_path
-from sparkfusion.worker.copy import CopySink
-from sparkfusion.worker.task import TaskInput, TaskOrder, TaskReport
-from sparkfusion.worker.task_context import Surroundings
+from sparkfusion.worker.task import TaskOrder
 
 
-class SparkJob(CoordinatedJob):
-    """Launches tasks as Spark jobs. The head runs here, over files that the tasks wrote."""
+class SparkJob(ExecutorJob):
+    """Launches tasks through a Spark context. An accumulator brings news of each finished task."""
 
-    def __init__(self, job: QueryJob, spark: SparkContext, tables: SparkTables, feeding: LazyFeedServer) -> None:
-        self._attempts = attempts_of(spark)
-        # threads that wait for Spark jobs or for units must not keep a task here from running
-        waiting = len(job.graph.stages) + len(job.feeds)
-        self._choice = choose_store(job.settings, spark)
-        unsplit = "frames are in Spark's own shuffle" if self._choice.kind == "spark" else ""
-        super().__init__(job, waiting + available_cores(), unsplit=unsplit)
+    def __init__(self, job: QueryJob, spark: SparkContext, tables: ClassicTables, feeding: LazyFeedServer) -> None:
+        choice = choose_store(job.settings, spark)
+        unsplit = "frames are in Spark's own shuffle" if choice.kind == "spark" else ""
+        super().__init__(job, attempts_of(spark), feeding, unsplit=unsplit)
         self._spark = spark
         self._tables = tables
-        self._functions = TravellingFunctions.pickle_all(job, "Spark executors")
-        self._compression = job.settings.compression(leaves_machine=self._choice.kind != "local")
-        self._store = _open_store(self._choice, job, spark, self.graph)
-        self._jobs = TaggedJobs(spark, f"sparkfusion-{job.query}")
-        self._memory_used = 0
+        self._here = is_local(spark)
+        self._compression = job.settings.compression(leaves_machine=choice.kind != "local")
+        self._store = _open_store(choice, job, spark, self.graph)
+        self._jobs = ClassicJobs(spark, f"sparkfusion-{job.query}")
         self._news = TaskNews(spark, self._hear)
-        self._told_lock = threading.Lock()
-        self._waiting: dict[TaskKey, TaskOrder] = {}
-        self._is_small: dict[StageId, bool] = {}
         self._tables_lock = threading.Lock()
         self._rows_of_stage: dict[StageId, dict[TableId, Any]] = {}
-        self._feeding = feeding
-        self._feed_address: FeedAddress | None = None
-        if job.feeds:
-            book, directory = self._feeds.book, self._store.directory
-            self._feed_address = feeding.serve(job.query, job.settings, book, self._delivery, directory)
-
-    def start(self, orders: Sequence[TaskOrder]) -> None:
-        if orders[0].key.stage == HEAD:
-            self.run_here(orders[0])
-        elif any(order.feed is not None for order in orders):
-            self._pool.submit(functools.partial(self._run_fed_job, orders))
-        elif self._belongs_here(orders):
-            self._store.expect_here(orders[0].key.stage)
-            for order in orders:
-                self.run_here(order, self._sink_here(order))
-        elif orders[0].destination == "consumer" and not self._store.readable_at_once:
-            # a job for each task, so that its rows flow
-            for order in orders:
-                self._pool.submit(functools.partial(self._run_job, [order]))
-        else:
-            self._pool.submit(functools.partial(self._run_job, orders))
-
-    def _belongs_here(self, tasks: Sequence[TaskOrder]) -> bool:
-        """Whether a stage is so small that running it in this process takes less time than starting a Spark job.
-
-        Decided once for each stage, so that all outputs of a stage are in one place. The coordinator's thread."""
-        stage = self.graph().stage(tasks[0].key.stage)
-        if stage.id not in self._is_small:
-            read = stage.scan_bytes + sum(file.size for task in tasks for each in task.inputs for file in each.files)
-            small = read <= self._job.settings.integer("small_stage_bytes") and self._store.may_run_here(stage.inputs)
-            self._is_small[stage.id] = small and is_light(stage.plan) and not self._tables.read_by(stage.plan)
-        return self._is_small[stage.id]
-
-    def _sink_here(self, order: TaskOrder) -> Sink | None:
-        """The sink for a task of a small stage; None if its rows go to the consumer."""
-        assert self._store.here is not None
-        if order.writes is not None:
-            return CopySink(order.key, self._store.here, order.writes)
-        return FileSink(order.key, self._store.here, self._compression) if order.destination == "store" else None
-
-    def stop_tasks(self) -> None:
-        super().stop_tasks()
-        self._jobs.stop()
-
-    def bring(self, order: TaskOrder) -> TaskOrder:
-        return replace(order, inputs=self._store.bring_here(order.inputs))
-
-    def surroundings(self, order: TaskOrder) -> Surroundings:
-        """The task spills to the query's own directory, which is always removed."""
-        return replace(super().surroundings(order), spill_directory=self._store.directory)
-
-    def discard(self, key: TaskKey) -> None:
-        """Remove the files of a task that ran here. Spark numbers its attempts itself; what a lost attempt wrote is
-        removed when the query ends."""
-        if self._store.here is not None:
-            self._store.here.discard(key)
+        self._serve_feeds()
 
     def release(self) -> None:
-        self._feeding.forget(self._job.query)
         self._news.close()
-        self._store.close()
+        super().release()
 
-    def _run_fed_job(self, tasks: Sequence[TaskOrder]) -> None:
-        """Start each task when there are units for it: a task that waits for units would hold one of Spark's slots.
-
-        Tasks of the same stage that read no feed start at once.
-        """
-        unfed = [task for task in tasks if task.feed is None]
-        if unfed:
-            self._pool.submit(functools.partial(self._run_job, unfed))
-        by_feed: dict[FeedId, list[TaskOrder]] = {}
-        for task in tasks:
-            if task.feed is not None:
-                by_feed.setdefault(task.feed.feed, []).append(task)
-        for feed, fed in list(by_feed.items())[1:]:
-            self._pool.submit(functools.partial(self._run_when_fed, feed, fed))
-        for feed, fed in list(by_feed.items())[:1]:
-            self._run_when_fed(feed, fed)
-
-    def _run_when_fed(self, feed: FeedId, tasks: Sequence[TaskOrder]) -> None:
-        self._feeds.book[feed].wait_for_work()
-        self._run_job(tasks)
-
-    def _run_job(self, tasks: Sequence[TaskOrder]) -> None:
-        """Run tasks as one Spark job and report each to the coordinator. Runs on the pool and must not raise."""
-        with self._told_lock:
-            self._waiting.update({task.key: task for task in tasks})
-        try:
-            answers = {answer.key: answer for answer in self._answers(tasks)}
-        except Exception as error:
-            failure = spark_error(error, [task.key for task in tasks])
-            for task in sorted(tasks, key=lambda each: each.key != failure.where):  # the one to blame comes first
-                if self._take(task.key):
-                    told = classify(error_of(failure, task.key), task.key)
-                    self._coordinator.report_failure(task.key, told, final=self._attempts > 1)
-            return
-        for task in tasks:
-            if self._take(task.key):
-                self._tell(task, answers.get(task.key))
-
-    def _hear(self, answer: SparkAnswer) -> None:
-        """A task is done while its job still runs. Called on a thread of Spark, which subscribers must not block."""
-        self._pool.submit(functools.partial(self._heard, answer))
-
-    def _heard(self, answer: SparkAnswer) -> None:
-        task = self._waiting.get(answer.key)
-        if task is None:
-            return
-        if answer.report is not None and not self._store.readable_at_once:
-            self._coordinator.announce(_under_key(answer.report, task.key))
-        elif self._take(task.key):
-            self._tell(task, answer)
-
-    def _take(self, key: TaskKey) -> bool:
-        """Whether this task still has to be reported to the coordinator; the caller then does it."""
-        with self._told_lock:
-            return self._waiting.pop(key, None) is not None
+    def _reads_tables(self, plan: bytes) -> bool:
+        return self._tables.read_by(plan)
 
     def _answers(self, tasks: Sequence[TaskOrder]) -> list[SparkAnswer]:
         check_executors(self._spark)
@@ -207,76 +77,7 @@ class SparkJob(CoordinatedJob):
             return self._rows_of_stage[stage]
 
     def _wiring(self, tasks: Sequence[TaskOrder]) -> StageWiring:
-        return StageWiring(
-            outlet=self._store.outlet(tasks) if tasks[0].writes is None else InPlace(),
-            attempts=self._attempts,
-            home=self._store.home,
-            memory_home=self._store.memory_home if self._memory_left() else "",
-            frames_url=self._store.frames_url,
-            news=self._news.sender,
-            feeds=self._feed_address,
-            carried=self._store.carried_to(tasks),
-        )
-
-    def _order(self, order: TaskOrder, wiring: TaskWiring, siblings: int) -> TaskOrder:
-        """The order as an executor gets it. Only rows of a feed go to the consumer while their task runs."""
-        return replace(
-            order,
-            inputs=self._store.files_of(order),
-            destination=order.destination if order.feed is not None else "store",
-            compression=self._compression,
-            memory_limit=self._memory_limit(order),
-            store_memory=self._memory_left() // siblings,
-            reader=self._functions.readers.get(order.feed.feed) if order.feed is not None else None,
-            recipe=self._functions.recipe,
-        )
-
-    def _memory_limit(self, order: TaskOrder) -> int:
-        """The memory limit of a task. On other machines, the user's; 0 leaves it to the executor's machine."""
-        if is_local(self._spark):
-            return task_memory(self._job, partitions=order.partitions)
-        return self._job.settings.integer("task_memory_bytes")
-
-    def _memory_left(self) -> int:
-        return max(0, self._job.settings.store_memory_or_default() - self._memory_used)
-
-    def _tell(self, task: TaskOrder, answer: SparkAnswer | None) -> None:
-        """Report to the coordinator how a task ended; must not raise. May wait until the consumer has taken rows."""
-        streamed = False
-        try:
-            if answer is None:
-                raise InternalError("Spark gave no answer for a task")
-            if answer.error is not None:
-                self._tell_error(task, answer.error)
-                return
-            assert answer.report is not None
-            report = _under_key(answer.report, task.key)
-            self._memory_used += _bytes_in_memory(report)
-            if task.destination == "consumer" and task.feed is None:
-                streamed = True
-                self._pass_on(report)
-            self._coordinator.report_success(report)
-        except ChannelClosedError:
-            self._coordinator.report_failure(task.key, QueryCancelledError("the consumer closed the query"), final=True)
-        except Exception as error:
-            self._coordinator.report_failure(task.key, classify(error, task.key), final=streamed)
-
-    def _tell_error(self, task: TaskOrder, error: SparkfusionError) -> None:
-        if isinstance(error, LostInputError):
-            for stage, number, attempt in error.lost:
-                self._coordinator.report_lost_output(stage, number, attempt)
-        error.where = task.key  # Spark counts attempts over all its tasks
-        self._coordinator.report_failure(task.key, error, final=self._attempts > 1)
-
-    def _pass_on(self, report: TaskReport) -> None:
-        """Give a finished task's rows to the consumer; no other task reads its files."""
-        files = tuple(SourceFile(file.path, file.bytes) for file in report.manifest.files)
-        (rows,) = self._store.bring_here((TaskInput(0, 0, files),))
-        for file in rows.files:
-            with pa.memory_map(file.path) as source, pa.ipc.open_file(source) as reader:
-                for index in range(reader.num_record_batches):
-                    self._channel.put(reader.get_batch(index))
-            Path(file.path).unlink()
+        return replace(super()._wiring(tasks), news=self._news.sender)
 
 
 def _open_store(choice: StoreChoice, job: QueryJob, spark: SparkContext, graph: Callable[[], StageGraph]) -> SparkStore:
@@ -284,16 +85,4 @@ def _open_store(choice: StoreChoice, job: QueryJob, spark: SparkContext, graph: 
         return ShuffleStore(spark, job.query, graph)
     if choice.kind == "shared":
         check_reach(spark, choice.directory)
-    if is_url(choice.directory):
-        return UrlStore(spark, job.query, choice.directory)
-    directory = plain_path(choice.directory) if choice.directory else ""
-    return FileStore(spark, job.query, directory, in_memory=choice.kind == "local" and not directory)
-
-
-def _bytes_in_memory(report: TaskReport) -> int:
-    home = f"{SHARED_MEMORY}/"
-    return sum(file.bytes for file in report.manifest.files if file.path.startswith(home))
-
-
-def _under_key(report: TaskReport, key: TaskKey) -> TaskReport:
-    return replace(report, key=key, manifest=replace(report.manifest, key=key))
+    return open_files(choice, job.query, here=is_local(spark), in_memory=choice.kind == "local")

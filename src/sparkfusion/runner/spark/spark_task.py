@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass, field
-
-from pyspark.accumulators import Accumulator
+from typing import TYPE_CHECKING
 
 from sparkfusion.errors import InternalError, SparkfusionError
-from sparkfusion.ids import ExchangeId, StageId, TableId, TaskKey
+from sparkfusion.ids import ExchangeId, SourceFile, StageId, TableId, TaskKey
 from sparkfusion.transport.codec import (
     error_of,
     key_of,
@@ -22,6 +21,9 @@ from sparkfusion.transport.codec import (
 from sparkfusion.transport.feed_address import FeedAddress
 from sparkfusion.transport.message import unpack
 from sparkfusion.worker.task import TaskOrder, TaskReport
+
+if TYPE_CHECKING:
+    from pyspark.accumulators import Accumulator
 
 _TABLE_MARK = b"SFtable"
 
@@ -131,12 +133,26 @@ def marked_table(record: bytes) -> TableId | None:
 
 
 @dataclass(frozen=True)
+class PartFile:
+    """The rows of one part of a registered DataFrame, in a file of the query's store."""
+
+    table: TableId
+    part: int
+    file: SourceFile
+
+
+@dataclass(frozen=True)
 class TaskWiring:
-    """Which of a task's inputs come as rows of Spark, and the exchange that its own rows are for."""
+    """Which of a task's inputs come as rows of Spark, and the exchange that its own rows are for.
+
+    `parts`: the files of the DataFrames that the task reads, if their rows come in files; parts without a file have no
+    rows.
+    """
 
     output: ExchangeId
     rows: tuple[RowInput, ...] = ()
     tables: tuple[TableInput, ...] = ()
+    parts: tuple[PartFile, ...] | None = None
 
 
 def pack_task(order: TaskOrder, wiring: TaskWiring) -> bytes:

@@ -5,23 +5,25 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-from pyspark import SparkContext
+from typing import TYPE_CHECKING
 
 from sparkfusion.errors import QueryCancelledError
 from sparkfusion.runner.coordinated_job import PATIENCE_SECONDS
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 _CANCEL_AGAIN_SECONDS = 0.1
 _log = logging.getLogger("sparkfusion")
 
 
-class TaggedJobs:
+class TaggedJobs(ABC):
     """Counts the running jobs. The thread that enters `under_way` runs a job."""
 
-    def __init__(self, spark: SparkContext, tag: str) -> None:
-        self._spark = spark
+    def __init__(self, tag: str) -> None:
         self._tag = tag
         self._changed = threading.Condition()
         self._count = 0
@@ -34,10 +36,10 @@ class TaggedJobs:
                 raise QueryCancelledError("the query has ended")
             self._count += 1
         try:
-            self._spark.addJobTag(self._tag)
-            self._spark.setJobDescription(description)
+            self._begin(description)
             yield
         finally:
+            self._end()
             with self._changed:
                 self._count -= 1
                 self._changed.notify_all()
@@ -49,7 +51,37 @@ class TaggedJobs:
             self._stopped = True
             while self._count and time.monotonic() < deadline:
                 try:
-                    self._spark.cancelJobsWithTag(self._tag)
+                    self._cancel()
                 except Exception:  # the user has stopped Spark; the consumer must learn how its query ended
-                    _log.warning("%s: Spark did not cancel its jobs", self._tag, exc_info=True)
+                    self._log_failure()
                 self._changed.wait(_CANCEL_AGAIN_SECONDS)
+
+    def _log_failure(self) -> None:
+        _log.warning("%s: Spark did not cancel its jobs", self._tag, exc_info=True)
+
+    @abstractmethod
+    def _begin(self, description: str) -> None:
+        """Tag the jobs that this thread starts from now on."""
+
+    def _end(self) -> None:
+        """Called by the same thread when its job has ended."""
+        return
+
+    @abstractmethod
+    def _cancel(self) -> None:
+        """Ask Spark to cancel the jobs that have the tag and run now."""
+
+
+class ClassicJobs(TaggedJobs):
+    """Jobs of a Spark context."""
+
+    def __init__(self, spark: SparkContext, tag: str) -> None:
+        super().__init__(tag)
+        self._spark = spark
+
+    def _begin(self, description: str) -> None:
+        self._spark.addJobTag(self._tag)
+        self._spark.setJobDescription(description)
+
+    def _cancel(self) -> None:
+        self._spark.cancelJobsWithTag(self._tag)

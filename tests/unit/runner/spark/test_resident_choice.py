@@ -76,7 +76,7 @@ def test_the_driver_is_an_executor_only_if_the_master_is_local() -> None:
 
 def reason(context: Any) -> str | None:
     unused: Any = None
-    return ResidentWorkers(context, unused, LazyFeedServer(context)).why_jobs(None)
+    return ResidentWorkers(context, unused, LazyFeedServer(lambda: "")).why_jobs(None)
 
 
 def test_the_only_slot_of_an_executor_is_left_to_spark() -> None:
