@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 from tests import leaks, runners
+from tests.connect_server import connect_session
 from tests.runners import Runner
 from tests.spark_session import scratch_of, spark_session
 from tests.worker_processes import WorkerProcess, url_of, worker_processes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
 
     from sparkfusion import Session
 
@@ -57,6 +59,8 @@ def runner(
     """The runner that sessions of `connect` use."""
     settings = dict({**runners.RUNNERS, **runners.WIDE}[runner_name])
     target: Any = request.getfixturevalue("spark") if runner_name in runners.ON_SPARK else None
+    if runner_name == runners.CONNECT:
+        target = request.getfixturevalue("remote_spark")
     if runner_name in runners.WORKERS:
         target = url_of(request.getfixturevalue("workers")[: runners.WORKERS[runner_name]])
     with ExitStack() as stack:
@@ -75,6 +79,15 @@ def runner(
 def spark(private_temporary_directory: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The one Spark session of the run, from the first test that needs it until the end."""
     with spark_session(tmp_path_factory.mktemp("spark")) as session:
+        yield session
+
+
+@pytest.fixture(scope="session")
+def remote_spark(
+    private_temporary_directory: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ConnectSession]:
+    """The one Spark Connect session of the run, at a server of its own, until the end."""
+    with connect_session(tmp_path_factory.mktemp("connect-server")) as session:
         yield session
 
 

@@ -26,7 +26,7 @@ _known_processes: tuple[str, ...] = ("multiprocessing.resource_tracker", "multip
 # A worker's own processes for tasks come and go, and end with the worker.
 TASK_PROCESS = "sparkfusion.transport.process.child"
 # Native threads get a dummy when they call Python; it goes with the thread, which is not ours to end.
-_KNOWN_THREADS = ("pytest_timeout", "Dummy-")
+_known_threads: tuple[str, ...] = ("pytest_timeout", "Dummy-")
 # What a failed verification writes is there to be looked at.
 _KNOWN_FILES = ("sparkfusion-reproducers",)
 # Directories in which what has such a name is ours.
@@ -81,6 +81,18 @@ def known_processes(*commands: str) -> Iterator[None]:
 
 
 @contextmanager
+def known_threads(*names: str) -> Iterator[None]:
+    """Let threads come and go whose names begin like this."""
+    global _known_threads  # noqa: PLW0603
+    before = _known_threads
+    _known_threads = (*before, *names)
+    try:
+        yield
+    finally:
+        _known_threads = before
+
+
+@contextmanager
 def watched(directory: Path, pattern: str = "*") -> Iterator[None]:
     """Count what is in this directory as files of ours."""
     global _watched  # noqa: PLW0603
@@ -95,7 +107,7 @@ def watched(directory: Path, pattern: str = "*") -> Iterator[None]:
 def _is_known_thread(thread: threading.Thread) -> bool:
     """Threads in which py4j runs functions for Spark's driver (foreachBatch) stay as long as the driver."""
     target = getattr(thread, "_target", None)
-    return thread.name.startswith(_KNOWN_THREADS) or str(getattr(target, "__module__", "")).startswith("py4j.")
+    return thread.name.startswith(_known_threads) or str(getattr(target, "__module__", "")).startswith("py4j.")
 
 
 def _children() -> frozenset[psutil.Process]:

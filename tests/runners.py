@@ -34,6 +34,7 @@ LOCAL = "local"
 FLIGHT = "flight"
 FLIGHT_3 = "flight-3"
 RESIDENT = "spark-resident"
+CONNECT = "connect"
 ALL_ON_SPARK = {"sparkfusion.small_stage_bytes": 0}  # what tests read is small, and would run in the driver
 SPLIT = {"sparkfusion.task_cores": 1}  # one partition a task, also on one machine
 RUNNERS: Mapping[str, Mapping[str, object]] = {
@@ -44,6 +45,7 @@ RUNNERS: Mapping[str, Mapping[str, object]] = {
     "spark-shared": {"sparkfusion.store": "shared", **SPLIT, **ALL_ON_SPARK},  # and a directory of the run
     "spark-spark": {"sparkfusion.store": "spark", **SPLIT, **ALL_ON_SPARK},
     RESIDENT: {"sparkfusion.spark_mode": "resident", **SPLIT, **ALL_ON_SPARK},  # one worker; others run as jobs
+    CONNECT: {**SPLIT, **ALL_ON_SPARK},  # a Spark Connect server of the run, on this machine
 }
 """Each runner's name and the settings that make it."""
 
@@ -71,6 +73,7 @@ _SPLIT_LIKE = {
     FLIGHT_WHOLE: FLIGHT,
     FLIGHT_WIDE: FLIGHT,
     SPARK_WHOLE: "spark-local",
+    CONNECT: "spark-local",
 }
 """The runner whose name a mark uses for these."""
 BEHAVIOUR = Path(__file__).parent / "behaviour"
@@ -98,12 +101,28 @@ _ABOUT_EXCHANGES = _ABOUT_TASKS | {
     "test_unions_and_order.py",
     "test_writing.py",
 }
+_ABOUT_JOBS = frozenset(
+    {
+        "test_cancel.py",
+        "test_conformance.py",
+        "test_functions.py",
+        "test_join_decisions.py",
+        "test_leftovers.py",
+        "test_queries.py",
+        "test_replay.py",
+        "test_streaming.py",
+        "test_write_modes.py",
+    }
+)
 _SAMPLES: Mapping[str, frozenset[str]] = {
     RESIDENT: _ABOUT_TASKS,  # these are the workers of `flight`
     FLIGHT_3: _ABOUT_EXCHANGES,  # one worker more than `flight`
     "spark-shared": _ABOUT_EXCHANGES,  # files as in `spark-local`, in another directory
+    CONNECT: _ABOUT_JOBS,  # tasks as in `spark-local`, started in another way
 }
 """Runners that are like another one, but for little. Of the behaviour tests, they run those that are about that."""
+_CONNECT_SAMPLE = frozenset({"test_cancel.py", "test_conformance.py"})
+"""The behaviour tests that `make test` runs on Spark Connect."""
 MARKERS = (
     'runners(*names, reason="..."): the runners that the test is about, and why not all; marks add up',
     "sample(*names): `make test` runs the test on these runners, instead of in process and on two workers",
@@ -138,7 +157,7 @@ def chosen_for(test: pytest.Function) -> list[str]:
 def _is_worth_it(name: str, test: pytest.Function) -> bool:
     """Whether a test may find something on this runner that it does not find on another one."""
     if BEHAVIOUR not in test.path.parents:
-        return name not in (FLIGHT_3, RESIDENT)
+        return name not in (FLIGHT_3, RESIDENT, CONNECT)
     return name not in _SAMPLES or test.path.name in _SAMPLES[name]
 
 
@@ -148,6 +167,7 @@ def parameters_for(test: pytest.Function) -> list[ParameterSet]:
     mark = test.get_closest_marker("sample")
     sample = (LOCAL, FLIGHT) if mark is None else _checked(mark, test)
     sample += (LOCAL_WHOLE,) if LOCAL in sample else ()
+    sample += (CONNECT,) if BEHAVIOUR in test.path.parents and test.path.name in _CONNECT_SAMPLE else ()
     return [pytest.param(name, marks=[] if name in sample else [pytest.mark.long]) for name in names]
 
 
@@ -165,7 +185,8 @@ def runner_of(item: pytest.Item) -> str | None:
 
 
 def needs_spark(item: pytest.Item) -> bool:
-    return (runner_of(item) or "") in ON_SPARK or "spark" in getattr(item, "fixturenames", ())
+    fixtures = getattr(item, "fixturenames", ())
+    return (runner_of(item) or "") in (*ON_SPARK, CONNECT) or "spark" in fixtures or "remote_spark" in fixtures
 
 
 def in_order(items: list[pytest.Item], *, spark_first: bool = False) -> list[pytest.Item]:

@@ -179,7 +179,8 @@ SETTINGS: tuple[Setting, ...] = (
         "auto",
         "On Spark, how frames get from task to task. `local`: through a directory of this machine. `shared`: through "
         "store_dir, which the driver and all executors must reach. `spark`: through Spark's own shuffle. `auto`: "
-        "`local` for a local master; on a cluster, `shared` if store_dir is set, else `spark`.",
+        "`local` for a local master; on a cluster, `shared` if store_dir is set, else `spark`. With Spark Connect "
+        "there is no `spark`, and `local` only if the server runs on this machine.",
         choices=("auto", "local", "shared", "spark"),
     ),
     Setting(

@@ -12,8 +12,9 @@ from sparkfusion.transport.schemes import is_known, known_schemes, scheme_of
 
 
 def runner_for(target: object) -> Runner:
-    """None or "local": this process. "spark": a local Spark session. A SparkSession: that session. Addresses such as
-    "flight://host:port,host:port", a `Cluster`, or a function that returns addresses: those workers."""
+    """None or "local": this process. "spark": a local Spark session. A SparkSession, classic or of Spark Connect: that
+    session. Addresses such as "flight://host:port,host:port", a `Cluster`, or a function that returns addresses: those
+    workers."""
     if target is None or target == "local":
         return LocalRunner()
     if target == "spark" or type(target).__module__.split(".")[0] == "pyspark":
@@ -47,6 +48,10 @@ def _cluster_runner(cluster: Cluster) -> Runner:
 def _spark_runner(target: object) -> Runner:
     if importlib.util.find_spec("pyspark") is None:
         raise UserError("pyspark is not installed", hint="pip install 'sparkfusion[spark]'")
+    if ".connect." in type(target).__module__:
+        from sparkfusion.runner.spark.connect.connect_runner import ConnectRunner
+
+        return ConnectRunner(target)
     from sparkfusion.runner.spark.launch import local_session
     from sparkfusion.runner.spark.runner import SparkRunner
 

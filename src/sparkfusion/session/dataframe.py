@@ -156,8 +156,9 @@ class DataFrame:
         """The result as a Spark DataFrame, if the session runs on Spark.
 
         It is lazy: Spark computes it on the executors whenever it needs the rows. If that could give other rows each
-        time (LIMIT, `random()`), or if the query is not distributed, it runs once, now. If Spark's adaptive execution
-        is on, Spark also runs the shuffles inside of registered DataFrames now.
+        time (LIMIT, `random()`), if the query is not distributed, or if the session is one of Spark Connect, it runs
+        once, now. If Spark's adaptive execution is on, Spark also runs the shuffles inside of registered DataFrames
+        now.
         """
         dataframe: pyspark.sql.DataFrame = self._engine.to_spark(self._query)
         return dataframe

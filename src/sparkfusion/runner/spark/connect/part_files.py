@@ -1,0 +1,76 @@
+"""On an executor: a partition of a registered DataFrame becomes a file of the query's store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from sparkfusion.exchange.frames import FrameFileWriter, write_options
+from sparkfusion.exchange.manifest import FrameFile
+from sparkfusion.exchange.remote import upload
+from sparkfusion.ids import TableId
+from sparkfusion.runner.spark.connect.task_rows import answer_batch
+from sparkfusion.runner.spark.spark_task import StageWiring, ToUrl
+from sparkfusion.runner.spark.workplace import workplace
+
+
+@dataclass(frozen=True)
+class PartOrder:
+    """How the parts of one table are written: where, in which schema, and compressed how."""
+
+    table: TableId
+    schema: bytes
+    compression: str
+    wiring: StageWiring
+
+
+@dataclass(frozen=True)
+class Written:
+    """The file with the rows of one partition."""
+
+    partition: int
+    path: str
+    bytes: int
+
+
+def write_part(order: PartOrder, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Write the rows of this task's partition. Its answer says where the file is; a partition without rows has none.
+    Every attempt writes a file of its own, and only that of the attempt whose answer arrives is read."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    partition, attempt = int(context.partitionId()), int(context.taskAttemptId())
+    schema = pa.ipc.read_schema(pa.py_buffer(order.schema))
+    with workplace(order.wiring) as place:
+        path = place.frames / f"table-{order.table}-{partition}-{attempt}.arrow"
+        writer: FrameFileWriter | None = None
+        for batch in batches:
+            if batch.num_rows and writer is None:
+                writer = FrameFileWriter(path, schema, write_options(order.compression))
+            if batch.num_rows and writer is not None:
+                writer.write(_in_schema(batch, schema))
+        if writer is None:
+            return
+        file = FrameFile(str(path), partition, writer.rows, writer.close())
+        if isinstance(order.wiring.outlet, ToUrl):
+            (file,) = upload((file,), order.wiring.frames_url, Path(file.path).stem)
+        written = Written(partition, file.path, file.bytes)
+        yield answer_batch(json.dumps(asdict(written)).encode())
+
+
+def written_of(answer: bytes) -> Written:
+    return Written(**json.loads(answer))
+
+
+def _in_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch in the table's schema. Names of columns are numbers in the batch; names inside of types may differ."""
+    columns = [
+        column if column.type.equals(field.type, check_metadata=True) else column.cast(field.type)
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
