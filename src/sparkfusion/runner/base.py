@@ -32,6 +32,7 @@ class QueryJob:
         writes: tasks whose rows would go to the consumer write them to files instead.
         feeds: the feeds that it scans.
         keeps: objects that own tables and files that it reads; they may be released when it has ended.
+        text: the SQL that the user wrote, for people who watch the query run; may be empty.
     """
 
     query: QueryId
@@ -44,6 +45,7 @@ class QueryJob:
     writes: CopyOrder | None = None
     feeds: tuple[FeedDeclaration, ...] = ()
     keeps: tuple[object, ...] = ()
+    text: str = ""
 
 
 @dataclass(frozen=True)

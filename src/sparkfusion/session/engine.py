@@ -121,7 +121,7 @@ class Engine:
         else:
             graph = planned.distribution.graph if writes is None else with_head_as_stage(planned.distribution.graph)
             self._emit(QueryPlanned(id, len(graph.stages), graph.task_count, None, planned.seconds))
-            job, head = self._runner.start(self._job(id, graph, planned, writes)), graph.head
+            job, head = self._runner.start(self._job(id, graph, planned, query.text, writes)), graph.head
             if graph.wide:
                 job = WholeJob(job, partial(self._start_split, id, query))
         return RunningQuery(id, query.schema, job, head, self._emit)
@@ -135,7 +135,7 @@ class Engine:
         graph = replace(planned.distribution.graph, notes=(f"tasks of one partition: {_LACKED_MEMORY}",))
         _log.warning("query %s runs again in tasks of one partition: %s (%s)", id, _LACKED_MEMORY, error.message)
         self._emit(QueryRestarted(id, len(graph.stages), graph.task_count, _LACKED_MEMORY, planned.seconds))
-        return self._runner.start(self._job(id, graph, planned)), graph.head
+        return self._runner.start(self._job(id, graph, planned, query.text)), graph.head
 
     def _single_node_job(
         self, id: QueryId, dataframe: datafusion.DataFrame, planned: Planned, query: LazyQuery
@@ -156,9 +156,12 @@ class Engine:
         made: SingleNodeJob = call_datafusion(SingleNodeJob, limited, explain, spills)
         return made
 
-    def _job(self, id: QueryId, graph: StageGraph, planned: Planned, writes: CopyOrder | None = None) -> QueryJob:
+    def _job(
+        self, id: QueryId, graph: StageGraph, planned: Planned, text: str, writes: CopyOrder | None = None
+    ) -> QueryJob:
         return QueryJob(
             query=id,
+            text=text,
             graph=graph,
             settings=self.settings.ours.copy(),
             options=planned.options,
@@ -236,7 +239,7 @@ class Engine:
             return spark.from_rows(self.start(query, planned).read_all())
         graph = with_head_as_stage(graph)
         schema = decide_schema(query.schema, self._planner.output_schema(graph))
-        return spark.to_spark(self._job(new_query_id(), graph, planned), schema)
+        return spark.to_spark(self._job(new_query_id(), graph, planned, query.text), schema)
 
     # ---- what users see of it
 

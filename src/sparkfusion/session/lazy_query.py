@@ -19,11 +19,13 @@ class LazyQuery:
         inner: the query or statement, as DataFusion has it.
         copies: set if it writes rows to files.
         changes: set if it changes a table.
+        text: the SQL that the user wrote; empty if it was made by methods of a DataFrame.
     """
 
     inner: datafusion.DataFrame
     copies: Copy | None = None
     changes: Change | None = None
+    text: str = ""
 
     @property
     def writes(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -57,6 +58,9 @@ class SqlReader:
 
     def read(self, text: str) -> LazyQuery:
         """The query of a statement. A statement that makes or drops tables, or that sets an option, is run now."""
+        return replace(self._read(text), text=text)
+
+    def _read(self, text: str) -> LazyQuery:
         text = without_leading_comments(text)
         statement = parse_statement(text)
         if statement is not None:

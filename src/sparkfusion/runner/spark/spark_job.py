@@ -20,6 +20,7 @@ from sparkfusion.runner.spark.environment import check_executors
 from sparkfusion.runner.spark.executor_job import ExecutorJob
 from sparkfusion.runner.spark.feeding import LazyFeedServer
 from sparkfusion.runner.spark.file_stores import SparkStore, open_files
+from sparkfusion.runner.spark.job_names import describe_job
 from sparkfusion.runner.spark.master import attempts_of, is_local
 from sparkfusion.runner.spark.reach import check_reach
 from sparkfusion.runner.spark.rows import RowPlan
@@ -58,7 +59,8 @@ class SparkJob(ExecutorJob):
     def _answers(self, tasks: Sequence[TaskOrder]) -> list[SparkAnswer]:
         check_executors(self._spark)
         work = functools.partial(run_on_executor, self._wiring(tasks))
-        with self._jobs.under_way(f"sparkfusion query {self._job.query}, stage {tasks[0].key.stage}"):
+        stage = self.graph().stage(tasks[0].key.stage)
+        with self._jobs.under_way(describe_job(self._job, self.graph(), stage)):
             records, pieces = [], []
             table_rows = self._table_rows(tasks[0].key.stage)
             for task in tasks:

@@ -17,6 +17,7 @@ from sparkfusion.runner.spark.connect.task_rows import ConnectRows
 from sparkfusion.runner.spark.executor_job import ExecutorJob
 from sparkfusion.runner.spark.feeding import LazyFeedServer
 from sparkfusion.runner.spark.file_stores import open_files
+from sparkfusion.runner.spark.job_names import describe_job
 from sparkfusion.runner.spark.spark_task import PartFile, SparkAnswer, TaskWiring, answer_of, pack_task
 from sparkfusion.worker.task import TaskOrder
 
@@ -47,7 +48,8 @@ class ConnectJob(ExecutorJob):
     def _answers(self, tasks: Sequence[TaskOrder]) -> list[SparkAnswer]:
         self._application.check()
         work = functools.partial(run_on_executor, self._wiring(tasks))
-        with self._jobs.under_way(f"sparkfusion query {self._job.query}, stage {tasks[0].key.stage}"):
+        stage = self.graph().stage(tasks[0].key.stage)
+        with self._jobs.under_way(describe_job(self._job, self.graph(), stage)):
             parts = self._parts(tasks)
             records = []
             for task in tasks:
