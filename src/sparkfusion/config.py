@@ -51,8 +51,8 @@ SETTINGS: tuple[Setting, ...] = (
         "sparkfusion.dialect",
         "choice",
         "datafusion",
-        "The dialect of SQL. In `spark`, a query has the meaning that it has in Spark SQL, or is refused; the extra "
-        "`dialect` is needed. `session.sql(…, dialect=…)` chooses it for one query.",
+        "The SQL dialect of queries. `spark`: a query means what it means in Spark SQL, or is refused; this needs the "
+        "extra `dialect`. `session.sql(…, dialect=…)` sets it for one query.",
         choices=DIALECTS,
     ),
     Setting(
@@ -92,9 +92,9 @@ SETTINGS: tuple[Setting, ...] = (
         "sparkfusion.skew_bytes",
         "bytes",
         64 * MIB,
-        "A partition of a shuffle that has at least this many bytes, and more than five times as many as the median, "
-        "is divided among several tasks if it is the probe side of a join. 0 means never. -1 means every partition "
-        "where that is right, whatever it costs, for tests.",
+        "A shuffle partition with at least this many bytes, and more than five times the median, is divided among "
+        "several tasks if it is the probe side of a join that allows it. 0 means never. -1 means every partition where "
+        "that is right, whatever it costs, for tests.",
         minimum=-1,
     ),
     Setting(
@@ -161,9 +161,9 @@ SETTINGS: tuple[Setting, ...] = (
         "sparkfusion.spark_catalog",
         "choice",
         "auto",
-        "On Spark, how tables of Spark's catalog are read that a query names. `auto`: by DataFusion from their Parquet "
-        "files if it reads them as Spark does, else through Spark. `spark`: always through Spark. `off`: only tables "
-        "of the session are found.",
+        "On Spark, who reads a table of Spark's catalog that a query names. `auto`: DataFusion, from its Parquet "
+        "files, if it reads the same rows as Spark; else Spark. `spark`: always Spark. `off`: queries find only tables "
+        "of the session.",
         choices=("auto", "spark", "off"),
     ),
     Setting(
@@ -179,8 +179,8 @@ SETTINGS: tuple[Setting, ...] = (
         "auto",
         "On Spark, how frames get from task to task. `local`: through a directory of this machine. `shared`: through "
         "store_dir, which the driver and all executors must reach. `spark`: through Spark's own shuffle. `auto`: "
-        "`local` for a local master; on a cluster, `shared` if store_dir is set, else `spark`. With Spark Connect "
-        "there is no `spark`, and `local` only if the server runs on this machine.",
+        "`local` for a local master; on a cluster, `shared` if store_dir is set, else `spark`. With Spark Connect, "
+        "`spark` is not available, and `local` only if the server runs on this machine.",
         choices=("auto", "local", "shared", "spark"),
     ),
     Setting(
@@ -196,7 +196,8 @@ SETTINGS: tuple[Setting, ...] = (
         4 * MIB,
         "On Spark, a stage that reads at most this much runs in the driver, which takes less time than starting a "
         "Spark job. This does not apply to stages with Python functions or joins without keys, nor if frames are at a "
-        "URL. If frames are in Spark's shuffle, it applies to stages that read no frames of executors. 0 means never.",
+        "URL. If frames are in Spark's shuffle, it applies only to stages that read no frames of executors. 0 means "
+        "never.",
     ),
     Setting(
         "sparkfusion.frame_compression",
@@ -239,8 +240,8 @@ SETTINGS: tuple[Setting, ...] = (
         "sparkfusion.skip_empty_stages",
         "bool",
         True,
-        "Do not run a stage that gives no rows for certain, such as an inner join with a side that has none, nor what "
-        "only such stages read.",
+        "Do not run a stage that cannot give rows, such as an inner join with an empty side, nor a stage that only "
+        "such stages read.",
     ),
     Setting(
         "sparkfusion.memory_table_bytes",

@@ -101,7 +101,7 @@ def dialect_option(command: Command) -> Command:
     return click.option(
         "--dialect",
         type=click.Choice(DIALECTS),
-        help="The dialect of the statements; spark needs the extra dialect.  [default: datafusion]",
+        help="SQL dialect of the statements; spark needs the extra 'dialect'.  [default: datafusion]",
     )(command)
 
 

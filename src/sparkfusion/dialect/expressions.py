@@ -121,7 +121,8 @@ class ExpressionWriter:
     def _placeholder(self, node: exp.Expr) -> Typed:
         """`:name`."""
         if not node.name or node.name not in self.query.values:
-            raise wrong(f"parameter {spark_text(node)} has no value", "give it: session.sql(text, {'name': value})")
+            hint = "write it as :name, and give its value: session.sql(text, {'name': value})"
+            raise wrong(f"parameter {spark_text(node)} has no value", hint)
         return value_literal(node.name, self.query.values[node.name])
 
     def _rawstring(self, node: exp.Expr) -> Typed:
@@ -221,7 +222,7 @@ class ExpressionWriter:
 
     def _exists(self, node: exp.Expr) -> Typed:
         if not isinstance(node.this, exp.Query):
-            raise refuse("the function exists", "functions of functions have no counterpart")
+            raise refuse("the function exists", "higher-order functions have no counterpart")
         return Typed(f"exists ({self.query.write_query(node.this, self.scope).sql})", pa.bool_())
 
     def _subquery(self, node: exp.Expr) -> Typed:

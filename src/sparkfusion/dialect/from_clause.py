@@ -92,7 +92,7 @@ class FromWriter:
 
     def _table(self, node: exp.Table) -> FromSource:
         if not isinstance(node.this, exp.Identifier):
-            raise refuse(f"{spark_text(node)} in FROM", "functions that make tables have no counterpart")
+            raise refuse(f"{spark_text(node)} in FROM", "table functions have no counterpart")
         names = [part.name for part in node.parts]
         alias = node.alias or names[-1]
         view = self.views.get(names[0].lower()) if len(names) == 1 else None

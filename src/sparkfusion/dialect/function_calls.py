@@ -87,7 +87,7 @@ class CallWriter:
         if name == "struct":
             return _struct(writer, arguments)
         if any(isinstance(each, exp.Lambda) for each in arguments):
-            raise refuse(f"the function {name}", "functions of functions have no counterpart")
+            raise refuse(f"the function {name}", "higher-order functions have no counterpart")
         if name in GENERATORS:
             raise refuse(f"{name} inside an expression", "rows are made by a column of SELECT, or a LATERAL VIEW")
         if name in WINDOW_FUNCTIONS:

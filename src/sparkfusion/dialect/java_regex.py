@@ -11,12 +11,12 @@ from sparkfusion.dialect.value_types import kind_of
 
 _REFUSED = (
     (re.compile(r"\(\?(?:<?[=!])"), "it looks ahead or behind"),
-    (re.compile(r"\(\?>|[*+?}]\+"), "it does not go back"),
+    (re.compile(r"\(\?>|[*+?}]\+"), "it has a possessive quantifier or an atomic group"),
     (re.compile(r"\\[1-9]|\\k<"), "it refers back to a group"),
     (re.compile(r"\[[^\]]*(?:&&|--|~~|\[)"), "it has a class inside a class"),
     (re.compile(r"\\[GZzQEhHvVRXuNc0]"), "it has an escape that Rust has not, or has with another meaning"),
-    (re.compile(r"\\[pP]"), "classes of Unicode have other names"),
-    (re.compile(r"\(\?[a-zA-Z-]+[:)]"), "flags mean something else"),
+    (re.compile(r"\\[pP]"), "Unicode classes have other names"),
+    (re.compile(r"\(\?[a-zA-Z-]+[:)]"), "flags mean something else in Rust"),
 )
 _LINE_ENDS = r"\n\r\x{85}\x{2028}\x{2029}"
 _ASCII = {"w": "[0-9A-Za-z_]", "d": "[0-9]", "s": r"[ \t\n\x0B\f\r]"}
@@ -80,7 +80,7 @@ def _escape(escaped: str, shown: str, *, inside: bool) -> str:
     if inside and escaped in "WDS":
         raise refuse(shown, "it has a negated class inside a class")
     if escaped in "bB":
-        raise refuse(shown, "ends of words differ outside of ASCII")
+        raise refuse(shown, "word boundaries differ outside of ASCII")
     if escaped in "<>":
         return escaped  # ends of words in Rust
     return (_INSIDE if inside else _ASCII).get(escaped, "\\" + escaped)

@@ -113,7 +113,7 @@ def _flatten(arguments: list[Typed]) -> Typed:
     inner = array.type.value_type
     if kind_of(inner) != "array":
         raise wrong(f"flatten takes an array of arrays, not {array.type}")
-    raise refuse("flatten", "DataFusion's leaves NULL arrays out, Spark's is NULL then")
+    raise refuse("flatten", "DataFusion's leaves NULL arrays out, Spark's gives NULL")
 
 
 def _slice(arguments: list[Typed]) -> Typed:

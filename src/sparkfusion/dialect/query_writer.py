@@ -105,7 +105,7 @@ class QueryWriter:
     def _set_operation(self, query: exp.SetOperation, outer: Scope | None) -> Written:
         word = _SETS[type(query)]
         if query.args.get("by_name"):
-            raise refuse("UNION BY NAME", "it is not written")
+            raise refuse("UNION BY NAME", "it is not implemented")
         distinct = query.args.get("distinct")
         if not distinct and word != "union":
             raise refuse(f"{word.upper()} ALL", "DataFusion counts equal rows in another way")

@@ -104,7 +104,7 @@ class SelectWriter:
         if not found:
             return source
         if len(found) > 1 or self._select.args.get("group") is not None:
-            raise refuse("several explode in one SELECT, or one with GROUP BY", "Spark has no such rows either")
+            raise refuse("several explode in one SELECT, or one with GROUP BY", "Spark does not take it either")
         (item,) = found
         call = _generator(item)
         assert call is not None
@@ -157,7 +157,7 @@ class SelectWriter:
                     or not _is_column(seen[name], name)
                     or seen[name] == item.typed.sql
                 ):
-                    raise refuse(f"two columns called {name!r}", "a result of DataFusion has none", "use AS")
+                    raise refuse(f"two columns called {name!r}", "columns need different names", "use AS")
             else:
                 while name in seen:
                     name, number = f"{item.name}__{number}", number + 1

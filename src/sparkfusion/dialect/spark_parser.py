@@ -49,7 +49,7 @@ def parse_query(text: str) -> exp.Expr:
     try:
         statements = [each for each in _dialect().parse(text) if each is not None]
     except SqlglotError as error:
-        raise UserError(f"this is not SQL of Spark: {_first_words(error)}") from error
+        raise UserError(f"this is not Spark SQL: {_first_words(error)}") from error
     if len(statements) != 1:
         raise UserError(f"one statement is expected, not {len(statements)}")
     (statement,) = statements

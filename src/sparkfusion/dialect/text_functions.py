@@ -109,7 +109,7 @@ def _concat(arguments: list[Typed]) -> Typed:
     if not arguments:
         return Typed("''", STRING)
     if any(kind_of(each.type) == "array" for each in arguments):
-        raise refuse("concat of arrays", "DataFusion's leaves NULL arrays out", "use flatten(array(…))")
+        raise refuse("concat of arrays", "DataFusion's leaves NULL arrays out, Spark's gives NULL")
     texts = [prepare(each, "s", "concat").sql for each in arguments]
     return Typed(f"({' || '.join(texts)})", STRING)
 

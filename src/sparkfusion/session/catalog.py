@@ -259,12 +259,12 @@ class TableMethods:
     def register_spark_udf(self, name: str, function: Any, input_types: Sequence[pa.DataType] | None = None) -> None:
         """Register a Python function of Spark, on any runner and for both dialects.
 
-        PySpark cannot look functions up by the names that they have in Spark, so the function itself is needed. Plain
+        PySpark cannot look up a function by its name in Spark, so the function itself is needed. Plain
         functions are called for each row, functions of pandas Series and of Arrow arrays for each batch.
 
         Args:
             function: what `spark.udf.register`, `udf`, `pandas_udf` or `arrow_udf` returned.
-            input_types: the types of its arguments. None if a plain function has hints such as `int` and `str`.
+            input_types: the types of its arguments. Leave it out if a plain function has hints such as `int` and `str`.
         """
         import_extra("pyspark", "spark", "register_spark_udf")
         from sparkfusion.runner.spark.spark_udfs import scalar_udf

@@ -120,7 +120,7 @@ class CatalogTables:
             if database is not None:
                 raise UserError(
                     f"cannot list the tables of {database!r}: queries of this session do not use Spark's catalog",
-                    hint="use sparkfusion.connect(spark), and set sparkfusion.spark_catalog to auto",
+                    hint="use sparkfusion.connect(spark), with sparkfusion.spark_catalog set to auto",
                 )
             return []
         return self._spark.catalog.tables(database)
@@ -151,8 +151,8 @@ class CatalogTables:
     def _refuse_write(self, target: Name, spark: SparkFrames) -> None:
         if len(target) <= _MOST_PARTS and not self._is_own(target) and spark.catalog.find(target) is not None:
             raise UserError(
-                f"cannot write to {'.'.join(target)!r}: it is a table of Spark's catalog, and SQL of this session only "
-                "reads those",
+                f"cannot write to {'.'.join(target)!r}: it is a table of Spark's catalog, which SQL of this session "
+                "can only read",
                 hint="DataFrame.write_spark_table writes the rows of a query; spark.sql runs other changes",
             )
 

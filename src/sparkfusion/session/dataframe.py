@@ -284,14 +284,14 @@ class DataFrame:
         format: str | None = None,
         partition_by: str | Sequence[str] = (),
     ) -> None:
-        """Write the rows to a table of Spark's catalog, if the session runs on Spark. Spark computes the query once.
+        """Write the rows to a table of Spark's catalog, if the session runs on Spark. The query is computed once.
 
         Args:
             table_name: as Spark's SQL spells it: `table`, `database.table` or `catalog.database.table`.
             mode: as in Spark. "append" adds rows; columns are matched by name.
                 "overwrite" replaces the table; the query must not read it. "error" raises if it exists. "ignore" then
                 writes nothing, and the query does not run.
-            format: of a new table: "parquet", "orc", "delta" and so on. By default Spark's own default.
+            format: the format of a new table: "parquet", "orc" and so on. None means Spark's default.
             partition_by: columns by which a new table is partitioned.
         """
         write = SparkWrite(table_name, check_mode(mode), format, _names(partition_by))

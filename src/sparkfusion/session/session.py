@@ -58,7 +58,7 @@ class Session(TableMethods):
         may also be a DataFrame.
 
         `dialect` is "datafusion" or "spark"; None means the setting `sparkfusion.dialect`. In Spark's dialect a query
-        has the meaning that it has in Spark SQL, or is refused; its parameters are `:name`, with scalar values.
+        means what it means in Spark SQL, or is refused. Its parameters are written `:name`; their values are scalars.
         """
         made = SqlReader(self._engine, param_values, named_params, dialect).read(query)
         if made.writes:

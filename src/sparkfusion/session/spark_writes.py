@@ -13,7 +13,7 @@ from sparkfusion.session.lazy_query import LazyQuery
 
 
 def write_spark_table(engine: Engine, query: LazyQuery, write: SparkWrite) -> None:
-    """Let Spark compute the query and write its rows. The query runs once, or not at all if nothing is to be written.
+    """Let Spark write the rows of a query. The query runs once, or not at all if nothing is to be written.
 
     Spark removes a table before it overwrites it. So a query that reads the table and would run after that is refused.
     """
@@ -30,8 +30,8 @@ def write_spark_table(engine: Engine, query: LazyQuery, write: SparkWrite) -> No
         files, tables = _reads(graph)
         if spark.reads_table(write.table, files, tables):
             raise UserError(
-                f"cannot overwrite table {write.table!r}: the query reads it, and Spark removes it first",
-                hint="write to another table, or write the rows of DataFrame.cache(), which are computed before",
+                f"cannot overwrite table {write.table!r}: the query reads it, and Spark removes it before that",
+                hint="write to another table, or compute the rows first: df.cache().write_spark_table(…)",
             )
     spark.catalog.save(engine.to_spark(query), write)
 

@@ -145,7 +145,7 @@ def _optimized(dataframe: DataFrame) -> Any:
 def _refused(name: str, error: Exception) -> UserError:
     return UserError(
         f"Spark refuses to read table {name!r}: {_brief(error)}",
-        hint="what Spark may not read, sparkfusion does not read either; ask spark.table for Spark's own error",
+        hint="sparkfusion reads only what Spark may read; spark.table(…) shows Spark's full error",
     )
 
 

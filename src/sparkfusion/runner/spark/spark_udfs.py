@@ -77,7 +77,7 @@ def scalar_udf(name: str, function: Any, input_types: Sequence[pa.DataType] | No
     if call is None:
         raise UserError(
             f"cannot register function {name!r}: it does not make one value of each row",
-            hint="plain functions, and functions of pandas Series or Arrow arrays can be registered",
+            hint="only plain functions and functions of pandas Series or Arrow arrays can be registered",
         )
     types = list(input_types) if input_types is not None else _types_of_hints(name, function.func)
     for kind in types:

@@ -107,7 +107,7 @@ def _why_format(relation: Any) -> str:
 def _check_options(session: SparkSession, relation: Any) -> None:
     names = {name.lower() for name in _lines(relation.options().keys().mkString("\n"))}
     if odd := names - _HARMLESS_OPTIONS:
-        raise OnlySparkError(f"it has the option {', '.join(sorted(odd))}")
+        raise OnlySparkError(f"it has the option {', '.join(sorted(odd))}, which may change what Spark reads")
     for name in _MUST_BE_OFF:
         if str(session.conf.get(name, "false")).lower() != "false":
             raise OnlySparkError(f"{name} is on")
