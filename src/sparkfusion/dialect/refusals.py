@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sparkfusion.errors import UserError
 
-_LET_SPARK = "let Spark run this part: session.register_spark(name, spark.sql(…)) makes a table of its answer"
+_LET_SPARK = "if the session runs on Spark, let Spark run this part: session.register_spark(name, spark.sql(…))"
 
 
 class NotInDialectError(UserError):

@@ -103,9 +103,9 @@ def connect(target: object = None, *, config: Mapping[str, object] | None = None
     """Open a session.
 
     Args:
-        target: where tasks run. None or "local": in this process. A SparkSession: on that Spark. "spark": on the active
-            Spark session, or on a local one that is started now and stopped with this session. Addresses such as
-            "flight://host:port,host:port?token=…", or a `Cluster`: on these workers.
+        target: where tasks run. None or "local": in this process. A SparkSession, also of Spark Connect: on that Spark.
+            "spark": on the active Spark session, or on a local one that is started now and stopped with this session.
+            Addresses such as "flight://host:port,host:port?token=…", or a `Cluster`: on these workers.
         config: settings by their full names, `datafusion.*` and `sparkfusion.*`.
     """
     return Session(runner_for(target), config)
