@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from sparkfusion import Session
 
 SHARED = "connect_shared"
+# Spark Connect's client may run in a process that starts a JVM later. gRPC's own handlers of a fork, on by default, can
+# end the child before it becomes the JVM.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -121,7 +121,7 @@ _SAMPLES: Mapping[str, frozenset[str]] = {
     CONNECT: _ABOUT_JOBS,  # tasks as in `spark-local`, started in another way
 }
 """Runners that are like another one, but for little. Of the behaviour tests, they run those that are about that."""
-_CONNECT_SAMPLE = frozenset({"test_cancel.py", "test_conformance.py"})
+_CONNECT_SAMPLE = frozenset({"test_conformance.py"})
 """The behaviour tests that `make test` runs on Spark Connect."""
 MARKERS = (
     'runners(*names, reason="..."): the runners that the test is about, and why not all; marks add up',

@@ -11,7 +11,7 @@ from sparkfusion.dialect.conversions import convert
 from sparkfusion.dialect.function_forms import expect, prepare
 from sparkfusion.dialect.refusals import refuse, wrong
 from sparkfusion.dialect.typed_sql import Typed
-from sparkfusion.dialect.value_types import cast_sql, kind_of, limited_decimal
+from sparkfusion.dialect.value_types import MOST_DIGITS, cast_sql, kind_of, limited_decimal
 
 _INT, _BIGINT, _DOUBLE = pa.int32(), pa.int64(), pa.float64()
 
@@ -50,16 +50,24 @@ def _count(arguments: list[Typed], distinct: str) -> AggregateCall:
 
 
 def _sum(arguments: list[Typed], distinct: str) -> AggregateCall:
-    """A bigint that does not fit is an error, as under ANSI; DataFusion would begin again from below."""
+    """A sum that does not fit is an error, as under ANSI; DataFusion would begin again from below."""
     expect("sum", arguments, 1)
     value = prepare(arguments[0], "n", "sum")
     if kind_of(value.type) == "integer":
         wide = cast_sql(value.sql, pa.decimal128(19, 0)) if value.type == _BIGINT else value.sql
         return AggregateCall(f"sum({distinct}{wide})", _BIGINT, "cast({0} as bigint)")
     if kind_of(value.type) == "decimal":
-        kind = limited_decimal(value.type.precision + 10, value.type.scale)
-        return AggregateCall(f"sum({distinct}{value.sql})", kind, cast_sql("{0}", kind))
+        precision, scale = value.type.precision, value.type.scale
+        kind = pa.decimal128(min(MOST_DIGITS, precision + 10), scale)
+        return AggregateCall(f"sum({distinct}{_with_room(value.sql, precision, scale)})", kind, cast_sql("{0}", kind))
     return AggregateCall(f"sum({distinct}{convert(value, _DOUBLE).sql})", _DOUBLE)
+
+
+def _with_room(sql: str, precision: int, scale: int) -> str:
+    """A decimal of that many digits, in a type whose sums have room for ten billion rows: up to 76 digits."""
+    if precision + 10 <= MOST_DIGITS:
+        return cast_sql(sql, pa.decimal128(precision, scale))
+    return f"cast({sql} as decimal({precision + 10}, {scale}))"
 
 
 def _avg(arguments: list[Typed], distinct: str) -> AggregateCall:
@@ -67,7 +75,7 @@ def _avg(arguments: list[Typed], distinct: str) -> AggregateCall:
     value = prepare(arguments[0], "n", "avg")
     if kind_of(value.type) == "decimal":
         kind = limited_decimal(value.type.precision + 4, value.type.scale + 4)
-        wide = cast_sql(value.sql, pa.decimal128(min(38, value.type.precision + 1), value.type.scale + 1))
+        wide = _with_room(value.sql, value.type.precision + 1, value.type.scale + 1)
         if value.type.precision > 33:
             raise refuse("avg of a decimal with more than 33 digits", "its digits do not fit", "cast it to double")
         return AggregateCall(f"avg({distinct}{wide})", kind, cast_sql("{0}", kind))

@@ -6,11 +6,11 @@ import pytest
 
 from sparkfusion.errors import InternalError
 from sparkfusion.runner.spark.connect.connect_tables import _spread
-from sparkfusion.runner.spark.connect.part_files import Written
+from sparkfusion.runner.spark.connect.part_files import WrittenPart
 
 
-def written(*partitions: int) -> list[Written]:
-    return [Written(partition, f"{partition}.arrow", 10) for partition in partitions]
+def written(*partitions: int) -> list[WrittenPart]:
+    return [WrittenPart(partition, f"{partition}.arrow", 10) for partition in partitions]
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ def written(*partitions: int) -> list[Written]:
     [(written(), []), (written(3), [0]), (written(5, 0), [0, 8]), (written(*range(16)), list(range(16)))],
     ids=["none", "one", "two", "as many as parts"],
 )
-def test_files_are_spread_over_the_parts(files: list[Written], parts: list[int]) -> None:
+def test_files_are_spread_over_the_parts(files: list[WrittenPart], parts: list[int]) -> None:
     found = _spread(7, files, 16)
     assert [each.part for each in found] == parts
     assert [each.file.path for each in found] == [

@@ -16,7 +16,7 @@ from sparkfusion.plan.wire import decode
 from sparkfusion.runner.base import QueryJob
 from sparkfusion.runner.spark.casts import table_for_spark
 from sparkfusion.runner.spark.connect.application import ConnectApplication
-from sparkfusion.runner.spark.connect.part_files import PartOrder, Written, write_part, written_of
+from sparkfusion.runner.spark.connect.part_files import PartOrder, WrittenPart, write_part, written_of
 from sparkfusion.runner.spark.connect.task_rows import ANSWER, read_answers
 from sparkfusion.runner.spark.spark_errors import spark_error
 from sparkfusion.runner.spark.spark_tables import LARGEST_GUESS, SparkTables
@@ -126,7 +126,7 @@ class ConnectTables(SparkTables):
         _ = dataframe.schema
 
 
-def _spread(table: TableId, written: Sequence[Written], parts: int) -> list[PartFile]:
+def _spread(table: TableId, written: Sequence[WrittenPart], parts: int) -> list[PartFile]:
     """Give the files of a table to its parts: about as many to each task. There are no more files than parts."""
     if len(written) > parts:
         raise InternalError(f"a table of {parts} parts was written to {len(written)} files")

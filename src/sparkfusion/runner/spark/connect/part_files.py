@@ -29,7 +29,7 @@ class PartOrder:
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenPart:
     """The file with the rows of one partition."""
 
     partition: int
@@ -59,12 +59,12 @@ def write_part(order: PartOrder, batches: Iterable[pa.RecordBatch]) -> Iterator[
         file = FrameFile(str(path), partition, writer.rows, writer.close())
         if isinstance(order.wiring.outlet, ToUrl):
             (file,) = upload((file,), order.wiring.frames_url, Path(file.path).stem)
-        written = Written(partition, file.path, file.bytes)
+        written = WrittenPart(partition, file.path, file.bytes)
         yield answer_batch(json.dumps(asdict(written)).encode())
 
 
-def written_of(answer: bytes) -> Written:
-    return Written(**json.loads(answer))
+def written_of(answer: bytes) -> WrittenPart:
+    return WrittenPart(**json.loads(answer))
 
 
 def _in_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
