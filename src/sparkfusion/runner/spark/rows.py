@@ -68,7 +68,8 @@ class RowPlan:
         """Apply a Python function to the rows that each task reads, in no particular order, and return its rows."""
         if not any(self._pieces):
             return _python(self._spark, self._own_records(), function)
-        if not all(isinstance(piece.source, Shuffled) for each in self._pieces for piece in each):
+        shuffles = all(isinstance(piece.source, Shuffled) for each in self._pieces for piece in each)
+        if not shuffles or not all(self._pieces):
             return _python(self._spark, self._each_its_own(), function)
         rows, tasks = self._shuffled_rows()
         inline = [pickle.dumps([self._records[task]]) for task in tasks]
