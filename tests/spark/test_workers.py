@@ -43,6 +43,7 @@ def test_jobs_say_whose_they_are(session: Session) -> None:
         return pa.array([text] * len(values))
 
     session.register_udf(udf(described, [pa.int64()], pa.string(), "volatile", "described"))
-    with session.sql("select described(v) as d from t").stream() as rows:
+    sql = "select described(v) as d from t"
+    with session.sql(sql).stream() as rows:
         found = {text for batch in rows for text in batch["d"].to_pylist()}
-        assert found == {f"sparkfusion query {rows.id}, stage 1"}
+        assert found == {f"sparkfusion query {rows.id}, stage 1 of 1 (scan parts/0.parquet and 3 more): {sql}"}
