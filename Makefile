@@ -36,7 +36,7 @@ $(STAMP): pyproject.toml
 
 quick: check unit ## linters, types and unit tests: one to two minutes
 
-test: check ## linters, types and every test, on Spark a sample: about 12 minutes on two cores
+test: check ## linters, types and every test, on Spark a sample: about 15 minutes on two cores
 	$(TESTS) -m "not long"
 
 test-long: setup ## what `make test` leaves out: every test on Spark and on three workers, lost executors, all of TPC-DS
