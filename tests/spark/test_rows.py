@@ -58,7 +58,7 @@ def tell(records: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def test_some_tasks_may_read_no_rows_of_others(spark: SparkSession) -> None:
-    """As tasks of a union do, if the stage that they would read was skipped."""
+    """TPC-DS query 49, a union, has such a stage."""
     context = spark.sparkContext
     shuffled = shuffle(context, RowPlan(context, [b"first"], [[]]).run(produce), 1)
     plan = RowPlan(context, [b"reads", b"has none"], [[Piece(shuffled, (0,))], []])
