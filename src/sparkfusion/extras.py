@@ -8,8 +8,11 @@ from typing import Any
 from sparkfusion.errors import UserError
 
 
-def import_extra(module: str, extra: str, user: str) -> Any:
-    """Import a module of an extra for `user`. If it is not installed, a `UserError` says how to install it."""
+def import_extra(module: str, extra: str, user: str, *, distribution: str | None = None) -> Any:
+    """Import a module of an extra for `user`. If it is not installed, a `UserError` says how to install it.
+
+    `distribution`: what pip calls it, if that is not the name of the package.
+    """
     package = module.partition(".")[0]
     try:
         return import_module(module)
@@ -17,4 +20,6 @@ def import_extra(module: str, extra: str, user: str) -> Any:
         if (error.name or "").partition(".")[0] != package:
             raise  # installed, but lacks something itself
         message = f"{user} needs {package}, which is not installed"
-        raise UserError(message, hint=f"pip install {package}, or pip install 'sparkfusion[{extra}]'") from None
+        raise UserError(
+            message, hint=f"pip install {distribution or package}, or pip install 'sparkfusion[{extra}]'"
+        ) from None

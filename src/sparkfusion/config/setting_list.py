@@ -5,14 +5,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Literal
-
-from sparkfusion.errors import UnknownSettingError, UserError
 
 PREFIX = "sparkfusion."
 MIB = 1024 * 1024
@@ -54,6 +48,13 @@ SETTINGS: tuple[Setting, ...] = (
         "The SQL dialect of queries. `spark`: a query means what it means in Spark SQL, or is refused; this needs the "
         "extra `dialect`. `session.sql(…, dialect=…)` sets it for one query.",
         choices=DIALECTS,
+    ),
+    Setting(
+        "sparkfusion.repr_seconds",
+        "int",
+        10,
+        "How long `print(df)` and `repr(df)` may run a query for the first rows that they show. After that they show "
+        "only the columns; 0 means never run it. `df.show()` and notebooks wait for the rows.",
     ),
     Setting(
         "sparkfusion.bytes_per_partition",
@@ -122,8 +123,9 @@ SETTINGS: tuple[Setting, ...] = (
         "int",
         0,
         "How many partitions one task runs at the same time. 0 means one for each slot of its machine; on a Spark "
-        "cluster, spark.task.cpus. 1 means that every task runs one partition, so that a query is split even on one "
-        "machine, unless tasks is 1. Such tasks spill to disk beyond their memory; wider ones do not.",
+        "cluster, for each core of an executor where tasks can ask Spark for them, otherwise spark.task.cpus. 1 means "
+        "that every task runs one partition, so that a query is split even on one machine, unless tasks is 1. Such "
+        "tasks spill to disk beyond their memory; wider ones do not.",
     ),
     Setting(
         "sparkfusion.task_processes",
@@ -138,7 +140,7 @@ SETTINGS: tuple[Setting, ...] = (
         "bytes",
         0,
         "Memory of one task. Beyond it, DataFusion spills to disk. 0 means 60% of the machine's memory, divided by the "
-        "slots. If you set it, queries are split.",
+        "slots; on YARN and Kubernetes, a share of spark.executor.memoryOverhead. If you set it, queries are split.",
     ),
     Setting(
         "sparkfusion.store_memory_bytes",
@@ -162,8 +164,8 @@ SETTINGS: tuple[Setting, ...] = (
         "choice",
         "auto",
         "On Spark, who reads a table of Spark's catalog that a query names. `auto`: DataFusion, from its Parquet "
-        "files, if it reads the same rows as Spark; else Spark. `spark`: always Spark. `off`: queries find only tables "
-        "of the session.",
+        "files, if it reads the same rows as Spark, also those of Delta and Iceberg tables; else Spark. `spark`: "
+        "always Spark. `off`: queries find only tables of the session.",
         choices=("auto", "spark", "off"),
     ),
     Setting(
@@ -258,11 +260,22 @@ SETTINGS: tuple[Setting, ...] = (
         minimum=1,
     ),
     Setting(
+        "sparkfusion.feed_transport",
+        "choice",
+        "auto",
+        "On Spark, how tasks get work units. `service`: from a server in the driver. `mailbox`: as small files in the "
+        "query's store, for executors that cannot connect to the driver; not with the store `spark`. `auto`: the "
+        "service; with Spark Connect, the mailbox if tasks run on other machines and feed_host is not set, or if they "
+        "cannot connect to it.",
+        choices=("auto", "service", "mailbox"),
+    ),
+    Setting(
         "sparkfusion.feed_host",
         "text",
         "",
         "On Spark, the address of the driver where tasks ask for work units and resident workers register. Empty means "
-        "127.0.0.1 for a local master, else spark.driver.host.",
+        "127.0.0.1 for a local master, else spark.driver.host. With Spark Connect, empty means 127.0.0.1 if tasks run "
+        "on this machine.",
     ),
     Setting(
         "sparkfusion.feed_port",
@@ -272,6 +285,28 @@ SETTINGS: tuple[Setting, ...] = (
         "free port.",
     ),
     Setting(
+        "sparkfusion.feed_tls",
+        "choice",
+        "auto",
+        "On Spark, whether tasks talk TLS with the driver where they ask for work units. `auto`: if Spark "
+        "authenticates or encrypts its network, and the master is not local. This needs the extra `tls` in the driver.",
+        choices=("auto", "always"),
+    ),
+    Setting(
+        "sparkfusion.plain_files",
+        "bool",
+        False,
+        "On Spark, allow frames and spills in files that are not encrypted, although Spark encrypts its own files "
+        "(spark.io.encryption.enabled). If false, such a query is an error.",
+    ),
+    Setting(
+        "sparkfusion.event_log",
+        "text",
+        "",
+        "A directory for event logs: a file of JSON lines for each query, with its text, its plan and its events. "
+        "`sparkfusion.history` and `sparkfusion explain --from-log` read them. Empty means no logs.",
+    ),
+    Setting(
         "sparkfusion.max_plan_bytes",
         "bytes",
         64 * MIB,
@@ -279,134 +314,3 @@ SETTINGS: tuple[Setting, ...] = (
         minimum=1024,
     ),
 )
-
-_BY_NAME = {setting.name: setting for setting in SETTINGS}
-_UNITS = {"": 1, "b": 1, "k": 1024, "kb": 1024, "kib": 1024, "m": MIB, "mb": MIB, "mib": MIB}
-_UNITS |= {"g": 1024 * MIB, "gb": 1024 * MIB, "gib": 1024 * MIB}
-
-
-def lookup(name: str) -> Setting:
-    """The setting of that name, or an error that names the nearest ones."""
-    import difflib
-
-    found = _BY_NAME.get(name)
-    if found is None:
-        near = difflib.get_close_matches(name, _BY_NAME, n=1, cutoff=0.0)
-        raise UnknownSettingError(f"unknown setting {name!r}", hint=f"did you mean {near[0]!r}?")
-    return found
-
-
-def parse(name: str, value: object) -> int | bool | str:
-    """Check a value and give it its type; sizes may carry a unit.
-
-    >>> parse("sparkfusion.bytes_per_partition", "4MiB")
-    4194304
-    """
-    setting = lookup(name)
-    text = str(value).strip()
-    if setting.type == "bool":
-        if text.lower() not in ("true", "false", "1", "0"):
-            raise UserError(f"{name} takes true or false, not {text!r}")
-        return text.lower() in ("true", "1")
-    if setting.type == "choice":
-        if text not in setting.choices:
-            raise UserError(f"{name} takes one of {', '.join(setting.choices)}, not {text!r}")
-        return text
-    if setting.type == "text":
-        return text
-    number = _parse_number(name, text, with_unit=setting.type == "bytes")
-    if number < setting.minimum:
-        raise UserError(f"{name} must be at least {setting.minimum}, not {text}")
-    return number
-
-
-def check_dialect(name: str) -> str:
-    """The name of a dialect, if there is one of this name."""
-    return str(parse("sparkfusion.dialect", name))
-
-
-def _parse_number(name: str, text: str, *, with_unit: bool) -> int:
-    digits = text.rstrip("BKMGibkmg ") if with_unit else text
-    unit = text[len(digits) :].strip().lower()
-    try:
-        return int(digits.replace("_", "")) * _UNITS[unit]
-    except (ValueError, KeyError):
-        what = "a size such as 16777216 or 16MiB" if with_unit else "a whole number"
-        raise UserError(f"{name} takes {what}, not {text!r}") from None
-
-
-class Settings(Mapping[str, "int | bool | str"]):
-    """The values of one session. Values given by the user shadow defaults; `*_or_default` turn "auto" into numbers."""
-
-    def __init__(self, values: Mapping[str, object] | None = None) -> None:
-        self._values: dict[str, int | bool | str] = {name: s.default for name, s in _BY_NAME.items()}
-        for name, value in (values or {}).items():
-            self.set(name, value)
-
-    def set(self, name: str, value: object) -> None:
-        self._values[name] = parse(name, value)
-
-    def reset(self, name: str) -> None:
-        self._values[name] = lookup(name).default
-
-    def copy(self) -> Settings:
-        return Settings(self._values)
-
-    def __getitem__(self, name: str) -> int | bool | str:
-        lookup(name)
-        return self._values[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def integer(self, short_name: str) -> int:
-        return int(self._values[PREFIX + short_name])
-
-    def flag(self, short_name: str) -> bool:
-        return bool(self._values[PREFIX + short_name])
-
-    def text(self, short_name: str) -> str:
-        return str(self._values[PREFIX + short_name])
-
-    def compression(self, *, leaves_machine: bool) -> str:
-        chosen = self.text("frame_compression")
-        return chosen if chosen != "auto" else "lz4" if leaves_machine else "none"
-
-    def directory(self) -> str:
-        """`store_dir` if it is a directory of this machine, otherwise empty: a URL is for frames on Spark only."""
-        chosen = self.text("store_dir").removeprefix("file://")
-        return "" if "://" in chosen else chosen
-
-    def slots_or_default(self) -> int:
-        return self.integer("slots") or available_cores()
-
-    def task_memory_or_default(self) -> int:
-        return self.integer("task_memory_bytes") or fair_share(self.slots_or_default())
-
-    def store_memory_or_default(self) -> int:
-        chosen = self.integer("store_memory_bytes")
-        return machine_memory() // 8 if chosen < 0 else chosen
-
-
-def available_cores() -> int:
-    """Cores this process may use. In a container this is its CPU set, not the number of cores of the machine."""
-    return len(os.sched_getaffinity(0))
-
-
-def fair_share(slots: int) -> int:
-    """Bytes for one of so many tasks at once; the rest is for frames, and for memory that DataFusion does not count."""
-    return max(64 * MIB, machine_memory() * 6 // 10 // slots)
-
-
-@cache
-def machine_memory() -> int:
-    """Bytes of memory this process may use: the machine's, or its control group's limit where that is lower."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    try:
-        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-    except OSError:
-        return total
-    return total if limit == "max" else min(total, int(limit))

@@ -1,0 +1,50 @@
+"""What this machine, or this container, has: cores and memory."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+from sparkfusion.config.setting_list import MIB
+
+PROCESSES = Path("/proc")
+"""Linux's. Elsewhere nobody sees that a process is ending, or how large it is."""
+
+_UNKNOWN_MEMORY = 4096 * MIB
+"""What a machine surely has that does not tell how much it has."""
+
+
+def available_cores() -> int:
+    """Cores this process may use. In a container this is its CPU set, not the number of cores of the machine. A system
+    without CPU sets, such as macOS, tells the number of its cores."""
+    if not hasattr(os, "sched_getaffinity"):
+        return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0))
+
+
+def fair_share(slots: int) -> int:
+    """Bytes for one of so many tasks at once; the rest is for frames, and for memory that DataFusion does not count."""
+    return max(64 * MIB, machine_memory() * 6 // 10 // slots)
+
+
+@cache
+def machine_memory() -> int:
+    """Bytes of memory this process may use: the machine's, or its control group's limit where that is lower."""
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # not every system tells it
+        total = _UNKNOWN_MEMORY
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+    except OSError:
+        return total
+    return total if limit == "max" else min(total, int(limit))
+
+
+def resident_bytes(process: int) -> int:
+    """The memory that a process holds now; 0 if that is not known, as for a process that has ended."""
+    try:
+        return int((PROCESSES / str(process) / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError):
+        return 0
