@@ -6,8 +6,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.feed.rejected import RejectedLine
 from sparkfusion.ids import QueryId, StageId, TaskKey
+from sparkfusion.plan.stage import StageGraph
+from sparkfusion.worker.task import TaskReport
 
 
 @dataclass(frozen=True)
@@ -18,12 +21,15 @@ class Event:
 
 @dataclass(frozen=True)
 class QueryPlanned(Event):
-    """The query is planned. `reason` says why it is not distributed; then there are no stages and no tasks."""
+    """The query is planned. `reason` says why it is not distributed; then there are no stages and no tasks. `text`: the
+    SQL that the user wrote; empty if the query was made by methods of a DataFrame."""
 
     stages: int
     tasks: int
     reason: str | None
     seconds: float
+    text: str = ""
+    graph: StageGraph | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,7 @@ class QueryRestarted(Event):
     tasks: int
     reason: str
     seconds: float
+    graph: StageGraph | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -92,27 +99,50 @@ class StageStarted(Event):
 
 @dataclass(frozen=True)
 class TaskStarted(Event):
+    """An attempt is ordered. It may have to wait for a slot."""
+
     key: TaskKey
 
 
 @dataclass(frozen=True)
+class TaskRunning(Event):
+    """An attempt has a slot and begins to run; `worker` as in `TaskFinished`. Spark does not tell this of tasks on its
+    executors."""
+
+    key: TaskKey
+    worker: str
+
+
+@dataclass(frozen=True)
 class TaskFinished(Event):
-    """A task is done. `earlier_attempts` counts attempts before it that had no event of their own."""
+    """A task is done. `earlier_attempts` counts attempts before it that had no event of their own.
+
+    `worker`: the address of the worker that ran it, or the name of the machine on Spark; empty if it ran in the
+    coordinator's process. `started_at`: when it began to run, by the coordinator's clock; it ran for `seconds`.
+    """
 
     key: TaskKey
     rows: int
     bytes: int
     seconds: float
     earlier_attempts: int = 0
+    worker: str = ""
+    started_at: float = 0.0
 
 
 @dataclass(frozen=True)
 class TaskFailed(Event):
-    """One attempt failed; `retried` says whether another one follows."""
+    """One attempt failed; `retried` says whether another one follows.
+
+    `worker` is None if it is not known where it ran: Spark tells that only of attempts that succeed. Then `started_at`
+    is when its order was given.
+    """
 
     key: TaskKey
     message: str
     retried: bool
+    worker: str | None = None
+    started_at: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -145,15 +175,30 @@ class RowsRejected(Event):
 
 
 @dataclass(frozen=True)
+class Measured:
+    """What is known of a distributed query at its end: the stages as they ran, and reports of tasks and feeds."""
+
+    graph: StageGraph
+    reports: tuple[TaskReport, ...]
+    feeds: tuple[FeedStats, ...]
+
+
+@dataclass(frozen=True)
 class QueryFinished(Event):
+    """All rows were given to the consumer. `measured` is None if the query was not distributed."""
+
     rows: int
     seconds: float
+    measured: Measured | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
 class QueryFailed(Event):
+    """The query failed, or somebody stopped it. `measured`: what it did until then."""
+
     message: str
     cancelled: bool
+    measured: Measured | None = field(default=None, repr=False, compare=False)
 
 
 Subscriber = Callable[[Event], None]

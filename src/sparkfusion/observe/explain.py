@@ -1,57 +1,86 @@
-"""Explain: the stage tree of a query as text, JSON or dot; with task reports, what every stage and operator did."""
+"""Explain: the stage tree of a query as text, JSON, dot or an HTML page; after a run, what every stage did."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.ids import StageId
+from sparkfusion.observe.events import Event, QueryPlanned
+from sparkfusion.observe.log_lines import LineMaker, describe_plan, to_json
 from sparkfusion.observe.metrics import StageMetrics, metrics_by_stage
 from sparkfusion.observe.operators import narrowed_tables, operator_lines, task_leaves
+from sparkfusion.observe.page import render_page
+from sparkfusion.observe.query_model import Line, build_model
 from sparkfusion.plan.stage import Distribution, Stage, StageGraph
 from sparkfusion.worker.task import TaskReport
 
-Format = Literal["text", "json", "dot"]
+Format = Literal["text", "json", "dot", "html"]
 _SHOWN_TASKS = 8
 
 
-def render_explain(
-    distribution: Distribution,
-    single_node_plan: Callable[[], str],
-    *,
-    reports: Sequence[TaskReport] = (),
-    format: Format = "text",
-    place: str = "",
-    feeds: Sequence[FeedStats] = (),
-    tables: Sequence[str] = (),
-) -> str:
-    """Show how a query runs, or ran if reports are given.
+@dataclass(frozen=True)
+class Explained:
+    """What there is to show of a query: how it would run, or how it ran.
 
-    Args:
+    Attributes:
         single_node_plan: called only for a query that is not distributed.
+        reports: of its tasks, if it ran. `feeds`: what its feeds gave. `events`: all of them, in their order.
         place: where tasks run and where their frames are.
-        feeds: what its feeds gave, if it ran.
         tables: how tables of Spark's catalog are read, a line for each.
+        text: the SQL that the user wrote.
     """
-    metrics = metrics_by_stage(reports)
-    graph = distribution.graph
+
+    distribution: Distribution
+    single_node_plan: Callable[[], str]
+    reports: Sequence[TaskReport] = ()
+    feeds: Sequence[FeedStats] = ()
+    events: Sequence[Event] = ()
+    place: str = ""
+    tables: Sequence[str] = ()
+    text: str = ""
+
+
+def render_explain(explained: Explained, format: Format = "text") -> str:
+    """Show how a query runs, or ran."""
     if format == "json":
-        shown = _as_json(distribution, single_node_plan, metrics)
-        shown |= {"feeds": [asdict(feed) | {"provider": dict(feed.provider)} for feed in feeds]} if feeds else {}
-        shown |= {"tables": list(tables)} if tables else {}
-        return json.dumps(shown | {"place": place} if place else shown, indent=2)
+        return to_json(model_of(explained), indent=2)
+    if format == "html":
+        return render_page(model_of(explained))
     if format == "dot":
-        return _as_dot(distribution)
+        return _as_dot(explained.distribution)
+    graph, tables = explained.distribution.graph, explained.tables
     if graph is None:
-        return "\n".join((f"not distributed: {distribution.reason}", *tables, single_node_plan().rstrip()))
-    lines = _head_lines(graph, metrics, place, tables)
+        plan = explained.single_node_plan().rstrip()
+        return "\n".join((f"not distributed: {explained.distribution.reason}", *tables, plan))
+    metrics = metrics_by_stage(explained.reports)
+    lines = _head_lines(graph, metrics, explained.place, tables)
     for stage in reversed(graph.stages):
         lines += ["", *_stage_lines(stage, graph, metrics.get(stage.id))]
-    lines += ["", *map(_feed_line, feeds)] if feeds else []
+    lines += ["", *map(_feed_line, explained.feeds)] if explained.feeds else []
     return "\n".join(lines)
+
+
+def model_of(explained: Explained) -> dict[str, Any]:
+    """The model of the query (`query_model`), from its events if it ran."""
+    maker = LineMaker(explained.place)
+    lines: list[Line] = [maker.line_of(event) for event in explained.events]
+    if not any(isinstance(event, QueryPlanned) for event in explained.events):
+        lines.insert(0, _plan_line(explained))
+    first = {**lines[0], "text": explained.text, "tables": list(explained.tables)}
+    if explained.distribution.graph is None:
+        first["single_node"] = explained.single_node_plan().splitlines()
+    return build_model([first, *lines[1:]])
+
+
+def _plan_line(explained: Explained) -> Line:
+    """The line of a query that is only planned."""
+    graph = explained.distribution.graph
+    plan = describe_plan(graph) if graph is not None else None
+    reason = explained.distribution.reason
+    return {"event": "query_planned", "query": "", "reason": reason, "plan": plan, "place": explained.place}
 
 
 def _feed_line(feed: FeedStats) -> str:
@@ -147,24 +176,6 @@ def _operator_summary(operator: Any) -> str:
     if operator.spilled_bytes:
         parts.append(f"spilled {operator.spilled_bytes:,} bytes")
     return f"  ({', '.join(parts)})" if parts else ""
-
-
-def _as_json(
-    distribution: Distribution, single_node_plan: Callable[[], str], metrics: dict[StageId, StageMetrics]
-) -> dict[str, Any]:
-    graph = distribution.graph
-    if graph is None:
-        return {"distributed": False, "reason": distribution.reason, "plan": single_node_plan().splitlines()}
-    shown = {"distributed": True, **graph.to_json()}
-    shown["head"]["operators"] = operator_lines(graph.head.plan, graph) if graph.head.plan else []
-    for entry, stage in zip(shown["stages"], graph.stages, strict=True):
-        entry["operators"] = operator_lines(stage.plan, graph)
-        entry["leaves"] = task_leaves(stage)
-        if narrowed := narrowed_tables(stage):
-            entry["from_spark"] = narrowed
-    if metrics:
-        shown["metrics"] = [asdict(each) for each in metrics.values()]
-    return shown
 
 
 def _as_dot(distribution: Distribution) -> str:

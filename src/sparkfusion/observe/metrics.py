@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from sparkfusion.ids import ExchangeId, StageId
 from sparkfusion.worker.measure import sum_operators
 from sparkfusion.worker.task import Fetched, OperatorMetrics, TaskReport
@@ -55,6 +57,45 @@ def _sum_fetched(fetched: Iterable[Fetched]) -> tuple[Fetched, ...]:
             each.exchange, so_far.bytes + each.bytes, so_far.messages + each.messages, so_far.seconds + each.seconds
         )
     return tuple(sums[exchange] for exchange in sorted(sums))
+
+
+METRICS_SCHEMA = pa.schema(
+    [
+        ("stage", pa.int32()),
+        ("tasks", pa.int32()),
+        ("depth", pa.int32()),
+        ("operator", pa.string()),
+        ("rows", pa.int64()),
+        ("compute_seconds", pa.float64()),
+        ("spilled_bytes", pa.int64()),
+        ("stage_rows", pa.int64()),
+        ("stage_bytes", pa.int64()),
+        ("stage_seconds", pa.float64()),
+        ("skew", pa.float64()),
+    ]
+)
+
+
+def metrics_table(reports: Iterable[TaskReport]) -> pa.Table:
+    """A row for each operator of each stage, parents first; the columns of its stage are the same in each row."""
+    rows = [
+        {
+            "stage": stage.stage,
+            "tasks": stage.tasks,
+            "depth": operator.depth,
+            "operator": operator.name,
+            "rows": operator.rows,
+            "compute_seconds": operator.compute_seconds,
+            "spilled_bytes": operator.spilled_bytes,
+            "stage_rows": stage.rows,
+            "stage_bytes": stage.bytes,
+            "stage_seconds": stage.seconds,
+            "skew": stage.skew,
+        }
+        for stage in metrics_by_stage(reports).values()
+        for operator in stage.operators
+    ]
+    return pa.Table.from_pylist(rows, schema=METRICS_SCHEMA)
 
 
 def metrics_by_stage(reports: Iterable[TaskReport]) -> dict[StageId, StageMetrics]:

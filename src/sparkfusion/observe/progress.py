@@ -1,10 +1,10 @@
-"""How far a query is, computed from its events. The command line draws it; anyone may subscribe one."""
+"""How far a query is, computed from its events. Terminals, notebooks and callbacks draw the same state."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -22,30 +22,92 @@ from sparkfusion.observe.events import (
     StageStarted,
     TaskFailed,
     TaskFinished,
+    TaskRunning,
 )
+from sparkfusion.observe.stage_progress import HEAD_STAGE, StageProgress, StageWork
+from sparkfusion.plan.stage import StageGraph
 
 Status = Literal["planning", "running", "finished", "failed", "cancelled"]
 
 
 @dataclass(frozen=True)
 class ProgressState:
-    """One moment of one query. `rows` counts what tasks have written so far, in all stages."""
+    """One moment of one query.
+
+    Attributes:
+        reason: why the query is not distributed; then it has no stages.
+        planned_stages, planned_tasks: as planned, without the head. `stages_total` and `tasks_total` follow what
+            really starts.
+        earlier_attempts: those that had no event of their own: Spark's.
+        tells_running: whether the runner has told which tasks run. Spark does not, for tasks on its executors.
+        stages: those that are known, the head too, as stage 0.
+        feeds: the state of each feed, by its number.
+    """
 
     query: str = ""
     status: Status = "planning"
     started_at: float = 0.0
     ended_at: float | None = None
     reason: str | None = None
-    stages_total: int = 0
-    stages_done: int = 0
-    rows: int = 0
+    planned_stages: int = 0
+    planned_tasks: int = 0
     failed_attempts: int = 0
     earlier_attempts: int = 0
-    planned_tasks: int = 0
-    tasks_of_stage: dict[StageId, int] = field(default_factory=dict)
-    finished_tasks: frozenset[tuple[StageId, int]] = frozenset()
-    skipped_stages: frozenset[StageId] = frozenset()
-    feeds: dict[int, FeedProgress] = field(default_factory=dict)
+    tells_running: bool = False
+    stages: Mapping[StageId, StageProgress] = field(default_factory=dict)
+    feeds: Mapping[int, FeedProgress] = field(default_factory=dict)
+
+    @property
+    def running_stages(self) -> list[StageProgress]:
+        """Those that have started and not ended, in their order; the head is last."""
+        running = [stage for stage in self.stages.values() if stage.status == "running"]
+        return sorted(running, key=lambda stage: (stage.stage == HEAD_STAGE, stage.stage))
+
+    @property
+    def busy_stages(self) -> list[StageProgress]:
+        """The running stages, without those of which no task has got a slot yet. All, if that is not known of any."""
+        running = self.running_stages
+        if not self.tells_running:
+            return running
+        return [stage for stage in running if stage.running or stage.done] or running
+
+    @property
+    def stages_total(self) -> int:
+        """Without those that are skipped."""
+        return max(0, self.planned_stages - self._count("skipped"))
+
+    @property
+    def stages_done(self) -> int:
+        return self._count("finished")
+
+    @property
+    def rows(self) -> int:
+        """What tasks of all stages have written so far."""
+        return sum(stage.rows for stage in self._without_head)
+
+    @property
+    def bytes(self) -> int:
+        return sum(stage.bytes for stage in self._without_head)
+
+    @property
+    def tasks_done(self) -> int:
+        return sum(stage.done for stage in self._without_head)
+
+    @property
+    def tasks_running(self) -> int:
+        return sum(stage.running for stage in self._without_head)
+
+    @property
+    def tasks_total(self) -> int:
+        """The number of planned tasks, corrected when stages start: small partitions are merged into fewer tasks."""
+        started = [stage for stage in self._without_head if stage.status in ("running", "finished")]
+        count = sum(stage.tasks for stage in started)
+        if len(started) >= self.stages_total:
+            return count
+        waiting = [stage for stage in self._without_head if stage.status == "waiting"]
+        if len(started) + len(waiting) >= self.stages_total:
+            return count + sum(stage.tasks for stage in waiting)
+        return max(self.planned_tasks, count)
 
     @property
     def units_found(self) -> int:
@@ -59,20 +121,53 @@ class ProgressState:
     def discovering(self) -> bool:
         return any(feed.discovering for feed in self.feeds.values())
 
-    @property
-    def tasks_done(self) -> int:
-        return len(self.finished_tasks)
-
-    @property
-    def tasks_total(self) -> int:
-        """The number of planned tasks, corrected when stages start: small partitions are merged into fewer tasks."""
-        started = sum(self.tasks_of_stage.values())
-        if len(self.tasks_of_stage) >= self.stages_total:
-            return started
-        return max(self.planned_tasks, started)
-
     def elapsed(self, now: float) -> float:
         return max(0.0, (self.ended_at or now) - self.started_at)
+
+    def feeds_of(self, stage: StageProgress) -> list[FeedProgress]:
+        """The feeds that a stage reads, as far as they have told something."""
+        numbers = stage.work.feeds if self.feeds and stage.work is not None else ()
+        return [self.feeds[number] for number in numbers if number in self.feeds]
+
+    def input_bytes(self, stage: StageProgress) -> int | None:
+        """How much a stage reads: its files, and what other stages have written. None as long as that is not known.
+        Rows that every task reads count once."""
+        if stage.work is None or stage.work.feeds:
+            return None
+        size = stage.work.scan_bytes
+        for producer in (self.stages.get(number) for number in stage.work.producers):
+            if producer is None or producer.status not in ("finished", "skipped"):
+                return None
+            size += producer.bytes
+        return size or None
+
+    def seconds_left(self, now: float) -> float | None:
+        """About how long the query still runs, from the bytes that its stages have read and will read. Not less than a
+        stage needs. None as long as the input of some stage is not known, or nothing is done."""
+        counted = [stage for stage in self._without_head if stage.status != "skipped"]
+        sizes = {stage.stage: self._known_bytes(stage) for stage in counted}
+        begun = [stage.started_at for stage in counted if stage.started_at is not None]
+        if self.status != "running" or len(sizes) < self.stages_total or not begun or None in sizes.values():
+            return None
+        total = sum(size or 0 for size in sizes.values())
+        done = sum((sizes[stage.stage] or 0) * stage.fraction for stage in counted)
+        if done == 0 or now <= min(begun):
+            return None
+        longest = max((stage.seconds_left(now) or 0.0 for stage in counted), default=0.0)
+        return max(longest, (now - min(begun)) * (total - done) / done)
+
+    def _known_bytes(self, stage: StageProgress) -> int | None:
+        """The input of a stage that counts for the estimate. A stage that is over, and whose input is not known, counts
+        with what it wrote."""
+        size = self.input_bytes(stage)
+        return stage.bytes if size is None and stage.status == "finished" else size
+
+    @property
+    def _without_head(self) -> list[StageProgress]:
+        return [stage for stage in self.stages.values() if stage.stage != HEAD_STAGE]
+
+    def _count(self, status: str) -> int:
+        return sum(stage.status == status for stage in self._without_head)
 
 
 def advance(state: ProgressState, event: Event) -> ProgressState:
@@ -84,40 +179,27 @@ def advance(state: ProgressState, event: Event) -> ProgressState:
                 status="running",
                 started_at=event.at - event.seconds,
                 reason=event.reason,
-                stages_total=event.stages,
+                planned_stages=event.stages,
                 planned_tasks=event.tasks,
+                stages=_waiting(event.graph),
             )
         case QueryRestarted():
             return ProgressState(
                 query=event.query,
                 status="running",
                 started_at=state.started_at,
-                stages_total=event.stages,
+                planned_stages=event.stages,
                 planned_tasks=event.tasks,
                 failed_attempts=state.failed_attempts,
+                tells_running=state.tells_running,
+                stages=_waiting(event.graph),
             )
-        case StageStarted():
-            return replace(state, tasks_of_stage=state.tasks_of_stage | {event.stage: event.tasks})
-        case TaskFinished():
-            task = (event.key.stage, event.key.task)
-            if task in state.finished_tasks or event.key.stage in state.skipped_stages:
-                return state
-            return replace(
-                state,
-                finished_tasks=state.finished_tasks | {task},
-                rows=state.rows + event.rows,
-                earlier_attempts=state.earlier_attempts + event.earlier_attempts,
-            )
-        case StageSkipped():
-            return _without_stage(state, event.stage)
-        case JoinDecided() if event.absorbed is not None:
-            return replace(state, stages_total=max(0, state.stages_total - 1))
+        case StageStarted() | StageFinished() | StageSkipped() | JoinDecided():
+            return _advance_stage(state, event)
+        case TaskRunning() | TaskFinished() | TaskFailed():
+            return _advance_task(state, event)
         case FeedProgress():
-            return replace(state, feeds=state.feeds | {event.feed: event})
-        case TaskFailed():
-            return replace(state, failed_attempts=state.failed_attempts + 1)
-        case StageFinished():
-            return replace(state, stages_done=min(state.stages_done + 1, state.stages_total))
+            return replace(state, feeds={**state.feeds, event.feed: event})
         case QueryFinished():
             return replace(state, status="finished", ended_at=event.at)
         case QueryFailed():
@@ -125,15 +207,54 @@ def advance(state: ProgressState, event: Event) -> ProgressState:
     return state
 
 
-def _without_stage(state: ProgressState, stage: StageId) -> ProgressState:
-    """The state in which nobody waits for a stage. It may have been running."""
-    return replace(
-        state,
-        stages_total=max(0, state.stages_total - 1),
-        tasks_of_stage={number: tasks for number, tasks in state.tasks_of_stage.items() if number != stage},
-        finished_tasks=frozenset(task for task in state.finished_tasks if task[0] != stage),
-        skipped_stages=state.skipped_stages | {stage},
-    )
+def _waiting(graph: StageGraph | None) -> dict[StageId, StageProgress]:
+    if graph is None:
+        return {}
+    made = {
+        stage.id: StageProgress(stage.id, tasks=stage.planned_tasks, work=StageWork(stage.id, graph))
+        for stage in graph.stages
+    }
+    if not graph.head.streams:
+        made[HEAD_STAGE] = StageProgress(HEAD_STAGE, tasks=1, work=StageWork(HEAD_STAGE, graph))
+    return made
+
+
+def _advance_stage(
+    state: ProgressState, event: StageStarted | StageFinished | StageSkipped | JoinDecided
+) -> ProgressState:
+    if isinstance(event, JoinDecided):
+        if event.absorbed is None:
+            return state
+        return _with(state, _stage(state, event.absorbed).skip(event.at))
+    stage = _stage(state, event.stage)
+    if isinstance(event, StageStarted):
+        return _with(state, stage.start(event.tasks, event.at))
+    return _with(state, stage.finish(event.at) if isinstance(event, StageFinished) else stage.skip(event.at))
+
+
+def _advance_task(state: ProgressState, event: TaskRunning | TaskFinished | TaskFailed) -> ProgressState:
+    stage, task = _stage(state, event.key.stage), event.key.task
+    failures = state.failed_attempts + isinstance(event, TaskFailed)
+    if stage.status == "skipped":  # a task that comes to its end although nobody needs it any more
+        return replace(state, failed_attempts=failures)
+    if isinstance(event, TaskRunning):
+        changed = _with(state, stage.run_task(task, event.at))
+        tells = state.tells_running or stage.stage != HEAD_STAGE
+        return changed if tells == state.tells_running else replace(changed, tells_running=tells)
+    if isinstance(event, TaskFailed):
+        return replace(_with(state, stage.fail_task(task)), failed_attempts=failures)
+    changed = _with(state, stage.finish_task(task, event.rows, event.bytes))
+    if not event.earlier_attempts or stage.finished_tasks >> task & 1:
+        return changed
+    return replace(changed, earlier_attempts=state.earlier_attempts + event.earlier_attempts)
+
+
+def _stage(state: ProgressState, number: StageId) -> StageProgress:
+    return state.stages.get(number) or StageProgress(number)
+
+
+def _with(state: ProgressState, stage: StageProgress) -> ProgressState:
+    return replace(state, stages={**state.stages, stage.stage: stage})
 
 
 class Progress:
@@ -162,28 +283,3 @@ class Progress:
     @property
     def elapsed(self) -> float:
         return self.state.elapsed(self._clock())
-
-
-def describe(state: ProgressState, now: float) -> str:
-    """One line for people.
-
-    >>> describe(ProgressState(status="running", stages_total=2, stages_done=1, planned_tasks=8, rows=1200), 3.2)
-    '3.2 s  stages 1/2  tasks 0/8  1,200 rows'
-    """
-    parts = [f"{state.elapsed(now):.1f} s"]
-    if state.status == "planning":
-        parts.append("planning")
-    elif state.reason is not None or state.stages_total == 0:
-        parts.append("single node")
-    else:
-        parts.append(f"stages {state.stages_done}/{state.stages_total}")
-        parts.append(f"tasks {state.tasks_done}/{state.tasks_total}")
-        parts.append(f"{state.rows:,} rows")
-        if state.feeds:
-            more = ", still discovering" if state.discovering else ""
-            parts.append(f"units {state.units_done:,}/{state.units_found:,}{more}")
-    if state.failed_attempts:
-        parts.append(f"{state.failed_attempts} failed attempts")
-    if state.earlier_attempts:
-        parts.append(f"{state.earlier_attempts} repeated attempts")
-    return "  ".join(parts)
