@@ -29,12 +29,15 @@ from sparkfusion.ids import QueryId, SourceFile
 from sparkfusion.urls import bare, join, show_url
 
 OWNER = "owner"
+MAIL = ".mail"
+"""How the names of files end that are messages between tasks and the coordinator."""
+WITHOUT_DIRECTORIES = ("s3", "gcs", "abfs")
+"""File systems in which a file appears when it is complete, and directories are only parts of names."""
 LEFTOVER_AGE = timedelta(days=7)
 _HOME = re.compile(rf"{PREFIX}[0-9a-f]{{12}}")
-_OURS = re.compile(rf"{OWNER}|.+\.arrow")
+_OURS = re.compile(rf"{OWNER}|.+\.arrow|.+{re.escape(MAIL)}")
 _TRANSFERS = 8
 _PIECE_BYTES = 16 * 1024 * 1024
-_WITHOUT_DIRECTORIES = ("s3", "gcs", "abfs")
 _log = logging.getLogger("sparkfusion")
 _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")
@@ -173,7 +176,7 @@ def _copy_in(system: fs.FileSystem, path: str, target: Path) -> int:
 
 
 def _make_directory(system: fs.FileSystem, path: str) -> None:
-    if system.type_name not in _WITHOUT_DIRECTORIES:
+    if system.type_name not in WITHOUT_DIRECTORIES:
         system.create_dir(path, recursive=True)
 
 

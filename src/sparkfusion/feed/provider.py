@@ -28,7 +28,8 @@ class WorkUnitFeedProvider:
         partitions: None for a shared feed, whose units go to any task that is free. A number for a partitioned feed:
             `feed` is called for each partition, and all units of a partition go to the same task, in their order.
         tasks: how many tasks should read it; None means one for each slot of the runner.
-        rows, bytes: about how large it is, if known. Without it a feed counts as large.
+        rows: about how many rows it has, if known. Without `rows` and `bytes` a feed counts as large.
+        bytes: about how large it is, if known.
     """
 
     partitions: int | None = None

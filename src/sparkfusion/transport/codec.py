@@ -187,6 +187,8 @@ def pack_report(report: TaskReport) -> bytes:
         "units": report.units,
         "fetched": [asdict(each) for each in report.fetched],
         "rejected": asdict(report.rejected) if report.rejected is not None else None,
+        "started_at": report.started_at,
+        "worker": report.worker,
     }
     return pack("report", fields)
 

@@ -11,12 +11,30 @@ from sparkfusion.worker.carry_out import TaskEnds
 
 @dataclass(frozen=True)
 class FeedAddress:
-    """How a task reaches the coordinator's feed server. The secret is the query's."""
+    """How a task reaches the coordinator's feed server. The secret is the query's. `certificate`: the server's, if it
+    talks TLS."""
 
     host: str
     port: int
     query: QueryId
     secret: str = field(repr=False)
+    certificate: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True)
+class MailAddress:
+    """A place in the query's store, for tasks that do not reach the coordinator: messages are files there.
+
+    Attributes:
+        place: a directory or URL; may hold secrets.
+        secret: signs the messages of the query.
+        patience: seconds of silence after which the coordinator counts as lost.
+    """
+
+    place: str = field(repr=False)
+    query: QueryId
+    secret: str = field(repr=False)
+    patience: float
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl
 
+from sparkfusion.config.given_settings import TOKEN_VARIABLE
 from sparkfusion.errors import UserError
 from sparkfusion.ids import TaskKey
 from sparkfusion.transport.base import Access
 
-TOKEN_VARIABLE = "SPARKFUSION_TOKEN"
 _OPTIONS = ("token", "ca", "cert", "key")
 
 Resolver = Callable[[], Sequence[str]]

@@ -10,6 +10,9 @@ from typing import Any, TypeVar, get_type_hints
 
 from sparkfusion.errors import ProtocolError
 
+SMALL_MESSAGE = 64 * 1024
+"""The limit for messages that hold only a few values."""
+
 _LENGTH = struct.Struct("<I")
 _MOST_BLOBS = 16
 V = TypeVar("V")

@@ -61,6 +61,9 @@ class TaskSide(ABC):
 
     def _ask(self, message: bytes) -> bytes | None:
         self.send(message)
+        return self._next_answer()
+
+    def _next_answer(self) -> bytes | None:
         while not self.cancel.cancelled:
             with suppress(queue.Empty):
                 answer = self._answers.get(timeout=_TURN_SECONDS)

@@ -3,12 +3,14 @@
 DataFusion's threads call Python, to pass on a frame and to run functions of the user. If such a thread waits to enter
 Python when the interpreter shuts down, it waits for ever, which is harmless. If it is inside Python, CPython 3.13 and
 earlier end it with `pthread_exit`, and Rust aborts the process (https://github.com/python/cpython/issues/87135).
-Nothing here interrupts such a thread: we wait for it.
+So we wait for such a thread. One that does not leave is stopped where it is.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import signal
 import sys
 import threading
 import time
@@ -22,6 +24,8 @@ _PATIENCE_SECONDS = 10.0
 _TURN_SECONDS = 0.002
 _HOLD_SECONDS = 20.0
 _GATHER_SECONDS = 0.2
+_ENDS_THREADS = sys.version_info < (3, 14)
+"""Whether this CPython ends threads that want to enter it when it shuts down. Later ones let them wait."""
 
 
 def wait_for_native_threads(patience: Callable[[], float], known: frozenset[int]) -> bool:
@@ -50,6 +54,8 @@ def wait_for_native_threads(patience: Callable[[], float], known: frozenset[int]
         else:
             return True
     _hold_all()
+    if _ENDS_THREADS:
+        _stop(native_threads() - known)
     return False
 
 
@@ -79,6 +85,23 @@ def _hold_all() -> None:
     until = time.monotonic() + _GATHER_SECONDS
     while time.monotonic() < until:
         pass
+
+
+def _stop(threads: frozenset[int]) -> None:
+    """Stop native threads for good: each gets a signal whose handler, `pause` of the C library, waits for ever.
+
+    CPython 3.12 and 3.13 let other threads run while they shut down, however long these are to wait. A thread that is
+    stopped in the middle of native code may hold a lock, so this is for threads that we have waited for in vain.
+    """
+    number = getattr(signal, "SIGRTMAX", None)
+    if number is None or not threads:
+        return
+    library = ctypes.CDLL(None)
+    library.signal.argtypes, library.signal.restype = (ctypes.c_int, ctypes.c_void_p), ctypes.c_void_p
+    library.signal(number, ctypes.cast(library.pause, ctypes.c_void_p))
+    for thread in threads:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pthread_kill(thread, number)
 
 
 def native_threads() -> frozenset[int]:

@@ -61,7 +61,7 @@ def run_task(
 def _run_task(
     order: TaskOrder, around: Surroundings, sink: Sink, cancel: CancelToken, feed: FeedEnd | None
 ) -> TaskReport:
-    started = time.perf_counter()
+    started_at, started = time.time(), time.perf_counter()
     try:
         run = _Run(task_context(order.options, around), order, around, sink, cancel)
         if order.feed is None:
@@ -81,7 +81,16 @@ def _run_task(
         raise found from error
     seconds = time.perf_counter() - started
     rejected = run.rejects.of_table(order.feed.table) if order.feed is not None else None
-    return TaskReport(order.key, manifest, run.rows, seconds, run.operators, units=run.units, rejected=rejected)
+    return TaskReport(
+        order.key,
+        manifest,
+        run.rows,
+        seconds,
+        run.operators,
+        units=run.units,
+        rejected=rejected,
+        started_at=started_at,
+    )
 
 
 class _Run:

@@ -108,6 +108,8 @@ class TaskReport:
         units: how many work units it read.
         fetched: what was fetched from other workers before it ran.
         rejected: lines of its table that were skipped because they cannot be read.
+        started_at: when it started to run, by the clock of the machine that ran it.
+        worker: the address of the worker, or the name of the machine on Spark; empty in the coordinator's process.
     """
 
     key: TaskKey
@@ -120,3 +122,5 @@ class TaskReport:
     units: int = 0
     fetched: tuple[Fetched, ...] = field(default=(), compare=False)
     rejected: Rejected | None = None
+    started_at: float = field(default=0.0, compare=False)
+    worker: str = field(default="", compare=False)

@@ -14,6 +14,7 @@ from sparkfusion.extras import import_extra
 from sparkfusion.feed.provider import FeedContext, Reader, WorkUnitFeedProvider
 from sparkfusion.feed.ready.bounds import comparisons, may_hold
 from sparkfusion.feed.ready.hive import Column
+from sparkfusion.feed.ready.plain_files import PlainFile, refusal
 from sparkfusion.feed.ready.plain_schema import plain_schema
 from sparkfusion.feed.units import FileUnit
 from sparkfusion.urls import show_url, url_scheme, without_secrets
@@ -61,7 +62,7 @@ class DeltaFiles(WorkUnitFeedProvider):
         ]
         for name, type in self.partition_columns:
             if pa.types.is_binary(type):
-                raise UserError(f"Delta table {self._name}: a partition column of bytes ({name!r}) is not supported")
+                raise refusal("Delta", self._name, f"its partition column {name!r} has bytes")
         self._files = pa.table(opened.get_add_actions(flatten=True)).to_pylist()
         self._root = _root(opened.table_uri)
         self.bytes = sum(file["size_bytes"] for file in self._files)
@@ -70,6 +71,14 @@ class DeltaFiles(WorkUnitFeedProvider):
 
     def schema(self) -> pa.Schema:
         return self._schema
+
+    def files(self) -> list[PlainFile]:
+        """All its files, with the values of `partition_columns`."""
+        names = [f"partition.{name}" for name, _ in self.partition_columns]
+        return [
+            PlainFile(self._path(file["path"]), file["size_bytes"], tuple(file[name] for name in names))
+            for file in self._files
+        ]
 
     def feed(self, partition: int | None, context: FeedContext) -> Iterator[FileUnit]:
         names = [name for name, _ in self.partition_columns]
@@ -114,7 +123,7 @@ def _refuse_unreadable(table: Any, name: str) -> None:
         needs.discard("deletionVectors")
     if needs or protocol.min_reader_version > 3:
         what = ", ".join(sorted(needs)) or f"reader version {protocol.min_reader_version}"
-        raise UserError(f"Delta table {name} cannot be read as plain files: it uses {what}")
+        raise refusal("Delta", name, f"it uses {what}")
 
 
 def _has_deletion_vectors(table: Any) -> bool:

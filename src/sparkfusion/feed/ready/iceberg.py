@@ -13,7 +13,8 @@ from sparkfusion.errors import SparkfusionError, UserError, first_words
 from sparkfusion.extras import import_extra
 from sparkfusion.feed.provider import FeedContext, Reader, WorkUnitFeedProvider
 from sparkfusion.feed.ready.bounds import comparisons
-from sparkfusion.feed.ready.iceberg_schema import check_readable_by_name, refusal
+from sparkfusion.feed.ready.iceberg_schema import check_readable_by_name
+from sparkfusion.feed.ready.plain_files import PlainFile, refusal
 from sparkfusion.feed.ready.plain_schema import plain_schema
 from sparkfusion.feed.units import FileUnit
 
@@ -61,25 +62,36 @@ class IcebergFiles(WorkUnitFeedProvider):
     def feed(self, partition: int | None, context: FeedContext) -> Iterator[FileUnit]:
         if self._snapshot is None:
             return
-        for task in self._plan(context):
+        for file in self._plain_files(self._condition(context)):
             if context.stopped:
                 return
+            yield FileUnit(file.path, file.bytes)
+
+    def files(self) -> list[PlainFile]:
+        """All its files. Raises a `NotPlainFilesError` if rows of one are deleted, or if it is not a Parquet file."""
+        from pyiceberg.expressions import AlwaysTrue
+
+        return list(self._plain_files(AlwaysTrue())) if self._snapshot is not None else []
+
+    def _plain_files(self, condition: Any) -> Iterator[PlainFile]:
+        for task in self._plan(condition):
             file = task.file
             if task.delete_files:
-                raise refusal(self._name, "it has rows that are deleted by delete files; compact it first")
+                reason = "it has rows that are deleted by delete files; compact it first"
+                raise refusal("Iceberg", self._name, reason)
             if file.file_format.name != "PARQUET":
-                raise refusal(self._name, f"it has files of the format {file.file_format.name}")
-            yield FileUnit(_unit_path(file.file_path), file.file_size_in_bytes)
+                raise refusal("Iceberg", self._name, f"it has files of the format {file.file_format.name}")
+            yield PlainFile(_unit_path(file.file_path), file.file_size_in_bytes)
 
-    def _plan(self, context: FeedContext) -> Iterator[Any]:
+    def _plan(self, condition: Any) -> Iterator[Any]:
         assert self._snapshot is not None
         try:
-            scan = self._table.scan(row_filter=self._condition(context), snapshot_id=self._snapshot.snapshot_id)
+            scan = self._table.scan(row_filter=condition, snapshot_id=self._snapshot.snapshot_id)
             yield from scan.plan_files()
         except SparkfusionError:
             raise
         except Exception as error:
-            raise refusal(self._name, first_words(error)) from error
+            raise refusal("Iceberg", self._name, first_words(error)) from error
 
     def _condition(self, context: FeedContext) -> Any:
         from pyiceberg import expressions

@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
+from string import digits
 from typing import TYPE_CHECKING
 
-from sparkfusion.errors import UserError
+from sparkfusion.feed.ready.plain_files import refusal
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema
     from pyiceberg.table import Table
 
+_PLAIN = frozenset(f"_{digits}")
 _IMPORTED = "schema.name-mapping.default"
 
 
 def check_readable_by_name(table: Table, schema: Schema, name: str) -> None:
-    """A `UserError` unless that is proven: every schema the table ever had is known, and since then columns were
-    only added or dropped for good."""
+    """Raise a `NotPlainFilesError` unless that is proven: every schema the table ever had is known, and since then
+    columns were only added or dropped for good."""
     known = sorted(each.schema_id for each in table.metadata.schemas)
     if known != list(range(known[-1] + 1)):
-        raise refusal(name, "its old schemas are not known, so columns may have been renamed")
+        raise refusal("Iceberg", name, "its old schemas are not known, so columns may have been renamed")
     now = _columns(schema)
     ids = {id: path for path, (id, _) in now.items()}
     for old in table.metadata.schemas:
         for path, (id, type) in _columns(old).items():
             if ids.get(id, path) != path:
-                raise refusal(name, f"column {path!r} was renamed to {ids[id]!r}")
+                raise refusal("Iceberg", name, f"column {path!r} was renamed to {ids[id]!r}")
             if path in now and now[path][0] != id:
-                raise refusal(name, f"column {path!r} was dropped and added again")
+                raise refusal("Iceberg", name, f"column {path!r} was dropped and added again")
             if path in now and now[path][1] != type:
-                raise refusal(name, f"column {path!r} was {type} and is {now[path][1]}")
+                raise refusal("Iceberg", name, f"column {path!r} was {type} and is {now[path][1]}")
     for path, field_id in ((path, id) for path, (id, _) in now.items()):
+        if not _is_kept(schema.find_field(field_id).name):
+            raise refusal("Iceberg", name, f"column {path!r} has another name in files, because writers escape it")
         if schema.find_field(field_id).initial_default is not None:
-            raise refusal(name, f"column {path!r} has a default value for rows that were written before it was added")
+            raise refusal(
+                "Iceberg", name, f"column {path!r} has a default value for rows that were written before it was added"
+            )
     if _IMPORTED in table.properties:
         _check_imported(table, name, set(now))
 
@@ -41,11 +47,21 @@ def _check_imported(table: Table, name: str, columns: set[str]) -> None:
     from pyiceberg.transforms import IdentityTransform
 
     if any(isinstance(field.transform, IdentityTransform) for spec in table.specs().values() for field in spec.fields):
-        raise refusal(name, "it has imported files, which may lack the values of partition columns")
+        raise refusal("Iceberg", name, "it has imported files, which may lack the values of partition columns")
     mapping = table.name_mapping()
     for field in mapping if mapping is not None else ():
         if len(field.names) > 1 or not set(field.names) <= columns:
-            raise refusal(name, f"imported files have {' or '.join(field.names)} for the same column")
+            raise refusal("Iceberg", name, f"imported files have {' or '.join(field.names)} for the same column")
+
+
+def _is_kept(name: str) -> bool:
+    """Whether writers put a name into files as it is: they escape characters that Avro does not allow.
+
+    >>> [_is_kept(name) for name in ("in_euro", "größe2", "in euro", "2x", "a.b", "m²")]
+    [True, True, False, False, False, False]
+    """
+    plain = all(character in _PLAIN or character.isalpha() for character in name)
+    return plain and name[:1] not in digits
 
 
 def _columns(schema: Schema) -> dict[str, tuple[int, str]]:
@@ -56,7 +72,3 @@ def _columns(schema: Schema) -> dict[str, tuple[int, str]]:
         type = str(field.field_type) if field.field_type.is_primitive else field.field_type.__class__.__name__
         found[schema.find_column_name(id) or ""] = (id, type)
     return found
-
-
-def refusal(name: str, reason: str) -> UserError:
-    return UserError(f"Iceberg table {name} cannot be read as plain files: {reason}")

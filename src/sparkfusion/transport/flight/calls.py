@@ -52,6 +52,16 @@ class ServedCall:
     def send(self, message: bytes) -> None:
         self.writer.write_metadata(message)
 
+    def send_last(self, message: bytes) -> None:
+        """Send why the call ends, and wait until the caller has hung up. Always raises.
+
+        If the server ended the call first, a write of the caller could fail before the caller has read the message.
+        Arrow's client then throws away what it has not read.
+        """
+        self.send(message)
+        while True:
+            self.receive()
+
 
 @dataclass(frozen=True)
 class Call:

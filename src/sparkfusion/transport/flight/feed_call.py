@@ -10,16 +10,16 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import flight
 
-from sparkfusion.config import MIB
 from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionError, first_words
 from sparkfusion.ids import FeedId
 from sparkfusion.transport.codec import error_of
 from sparkfusion.transport.feed_address import FeedAddress
-from sparkfusion.transport.flight.protocol import FEED, SECRET_HEADER, SMALL_MESSAGE, end_call
-from sparkfusion.transport.message import pack, unpack
+from sparkfusion.transport.feed_service import MOST_BYTES
+from sparkfusion.transport.flight.certificate import open_client
+from sparkfusion.transport.flight.protocol import FEED, SECRET_HEADER, end_call
+from sparkfusion.transport.message import SMALL_MESSAGE, pack, unpack
 from sparkfusion.transport.task_side import TaskSide
 
-_MOST_BYTES = 256 * MIB
 _LISTEN_SECONDS = 1.0
 
 
@@ -37,7 +37,7 @@ class FeedCall(TaskSide):
         self._address = address
         self._error: SparkfusionError | None = None
         try:
-            self._writer, self._reader = _connect(address.host, address.port).do_exchange(
+            self._writer, self._reader = _connect(address.host, address.port, address.certificate).do_exchange(
                 flight.FlightDescriptor.for_command(FEED),
                 flight.FlightCallOptions(headers=[(SECRET_HEADER.encode(), address.secret.encode())]),
             )
@@ -87,7 +87,7 @@ class FeedCall(TaskSide):
     def _listen(self) -> None:
         try:
             while True:
-                kind, fields, blobs = unpack(memoryview(self._reader.read_chunk().app_metadata), _MOST_BYTES)
+                kind, fields, blobs = unpack(memoryview(self._reader.read_chunk().app_metadata), MOST_BYTES)
                 if kind == "error":
                     raise error_of(fields)
                 self.answer(kind, blobs)
@@ -111,5 +111,5 @@ class FeedCall(TaskSide):
 
 
 @lru_cache(maxsize=4)
-def _connect(host: str, port: int) -> Any:
-    return flight.FlightClient(f"grpc://{host}:{port}")
+def _connect(host: str, port: int, certificate: bytes) -> Any:
+    return open_client(host, port, certificate)

@@ -11,37 +11,38 @@ import secrets
 import threading
 from collections.abc import Callable
 
-from sparkfusion.config import MIB
-from sparkfusion.errors import ProtocolError, QueryCancelledError, SparkfusionError
-from sparkfusion.exchange.channel import ChannelClosedError
+from sparkfusion.errors import ProtocolError
 from sparkfusion.ids import QueryId
-from sparkfusion.transport.caller_side import CallerSide
-from sparkfusion.transport.codec import pack_error
-from sparkfusion.transport.feed_address import FedTask, FeedAddress, ServedQuery
+from sparkfusion.transport.feed_address import FeedAddress, ServedQuery
+from sparkfusion.transport.feed_service import serve_fed_task
 from sparkfusion.transport.flight.calls import Call, CallServer, ServedCall
-from sparkfusion.transport.flight.protocol import FEED, SMALL_MESSAGE, WORKER
-from sparkfusion.transport.message import pack
-
-_MOST_BYTES = 256 * MIB
+from sparkfusion.transport.flight.certificate import Certificate
+from sparkfusion.transport.flight.protocol import FEED, WORKER
 
 
 class FeedServer(CallServer):
-    """Listens from when it is made until `stop`."""
+    """Listens from when it is made until `stop`. With a certificate, it talks TLS only."""
 
-    def __init__(self, bind: str, port: int) -> None:
+    def __init__(self, bind: str, port: int, certificate: Certificate | None = None) -> None:
+        self.certificate = certificate.public if certificate is not None else b""
         self._lock = threading.Lock()
         self._queries: dict[QueryId, tuple[str, ServedQuery]] = {}
         self._registries: dict[str, Callable[[ServedCall], None]] = {}
         # nobody has the token: tasks show the secret of their query, workers that of their registry
         calls = {FEED: Call(self._serve_task, by_secret=True), WORKER: Call(self._serve_worker, by_secret=True)}
-        super().__init__(f"grpc://{bind}:{port}", secrets.token_urlsafe(32), self._opens, calls)
+        token = secrets.token_urlsafe(32)
+        if certificate is None:
+            super().__init__(f"grpc://{bind}:{port}", token, self._opens, calls)
+        else:
+            pairs = [(certificate.public, certificate.key)]
+            super().__init__(f"grpc+tls://{bind}:{port}", token, self._opens, calls, tls_certificates=pairs)
 
     def add(self, query: QueryId, host: str, served: ServedQuery) -> FeedAddress:
         """Serve a query, and return the address for its tasks."""
         secret = secrets.token_urlsafe(32)
         with self._lock:
             self._queries[query] = secret, served
-        return FeedAddress(host, self.port, query, secret)
+        return FeedAddress(host, self.port, query, secret, self.certificate)
 
     def remove(self, query: QueryId) -> None:
         with self._lock:
@@ -64,17 +65,7 @@ class FeedServer(CallServer):
         return any(hmac.compare_digest(each.encode(), secret.encode()) for each in known)
 
     def _serve_task(self, call: ServedCall) -> None:
-        try:
-            fields, _ = call.expect("begin", SMALL_MESSAGE)
-            served = self._find_query(fields.text("query"), call.secret)
-            task = FedTask(fields.integer("feed"), fields.integer("task"), fields.text("host"), call.is_gone)
-            ends = served.ends(task)
-            call.send(pack("begun", {"first": served.first(task.task)}))
-            CallerSide("a task", call.receive, call.send, ends, _MOST_BYTES, served.directory).serve_feed()
-        except ChannelClosedError:
-            call.send(pack_error(QueryCancelledError("the consumer closed the query")))
-        except SparkfusionError as error:
-            call.send(pack_error(error))
+        serve_fed_task(call, lambda begin: self._find_query(begin.text("query"), call.secret))
 
     def _serve_worker(self, call: ServedCall) -> None:
         with self._lock:

@@ -15,11 +15,11 @@ from sparkfusion.transport.base import Access
 from sparkfusion.transport.flight.server import FlightWorker, Tls
 from sparkfusion.transport.schemes import connect
 from sparkfusion.worker.server.fetch import FrameReader
-from sparkfusion.worker.server.service import WorkerService
+from sparkfusion.worker.server.service import SWEEP_SECONDS, WorkerService
+from sparkfusion.worker.server.task_tally import WorkerMetrics
 from sparkfusion.worker.server.worker_options import WorkerOptions
 
 _MOST_PEERS = 1000
-_SWEEP_SECONDS = 0.25
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,10 @@ class RunningWorker:
         scheme = "flight+tls" if listen.tls is not None else "flight"
         self.address = f"{scheme}://{_bracket(listen.host)}:{self._server.port}"
 
+    def metrics(self) -> WorkerMetrics:
+        """What the worker has done, and what it holds now. Any thread."""
+        return self._service.metrics()
+
     def close(self) -> bool:
         """Release every query, then stop listening. Returns whether all calls ended; waits for no caller that hangs."""
         self._sweeper.close()
@@ -87,7 +91,7 @@ class Sweeper:
         self._thread.join()
 
     def _sweep(self) -> None:
-        while not self._closed.wait(_SWEEP_SECONDS):
+        while not self._closed.wait(SWEEP_SECONDS):
             self._service.release_silent(self._seconds)
 
 

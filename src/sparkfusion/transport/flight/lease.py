@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,8 +14,9 @@ from sparkfusion.ids import QueryId
 from sparkfusion.transport.base import OnLate, OnLost
 from sparkfusion.transport.codec import error_of
 from sparkfusion.transport.flight.flight_errors import flight_error
-from sparkfusion.transport.flight.protocol import LEASE, RENEW_SECONDS, SMALL_MESSAGE, end_call
-from sparkfusion.transport.message import pack, unpack
+from sparkfusion.transport.flight.protocol import LEASE, RENEW_SECONDS, end_call
+from sparkfusion.transport.message import SMALL_MESSAGE, pack, unpack
+from sparkfusion.worker.awake_clock import AwakeClock
 
 _CLOSE_SECONDS = 8.0
 _LATE_CLOSE_SECONDS = 0.2
@@ -46,7 +46,9 @@ class FlightLease:
         self._on_lost = on_lost
         self._on_late = on_late
         self._late = False
-        self._heard = time.monotonic()
+        self._renew_seconds = min(RENEW_SECONDS, patience / 4)
+        self._clock = AwakeClock(self._renew_seconds)
+        self._heard = self._clock.now
         self._others = 0
         self._held = threading.Event()
         self._closing = threading.Event()
@@ -90,8 +92,8 @@ class FlightLease:
         return self._error or ExternalError(f"worker {self._address} does not answer")
 
     def _speak(self) -> None:
-        while not self._closing.wait(min(RENEW_SECONDS, self._patience / 4)):
-            silence = time.monotonic() - self._heard
+        while not self._closing.wait(self._renew_seconds):
+            silence = self._clock.tick() - self._heard
             if silence > self._patience:
                 self._lose(ExternalError(f"worker {self._address} has been silent for {silence:.0f} seconds"))
                 return
@@ -114,7 +116,7 @@ class FlightLease:
                 if kind == "error":
                     raise error_of(fields)
                 self._others = fields.integer("others")
-                self._heard = time.monotonic()
+                self._heard = self._clock.now
                 self._held.set()
         except StopIteration:
             self._fail(ExternalError(f"worker {self._address} ended the query"))

@@ -14,7 +14,6 @@ WORKER = b"worker"
 TOKEN_HEADER = "authorization"
 SECRET_HEADER = "x-sparkfusion-secret"
 PIECE_BYTES = 4 * 1024 * 1024
-SMALL_MESSAGE = 64 * 1024
 RENEW_SECONDS = 0.5
 
 PIECES = pa.schema([pa.field("file", pa.uint32()), pa.field("data", pa.large_binary())])

@@ -10,19 +10,22 @@ import pyarrow as pa
 from pyarrow import flight
 
 from sparkfusion.errors import ExternalError, first_words
-from sparkfusion.transport.flight.protocol import SECRET_HEADER, SMALL_MESSAGE, WORKER, end_call
-from sparkfusion.transport.message import pack, unpack
+from sparkfusion.transport.flight.certificate import open_client
+from sparkfusion.transport.flight.protocol import SECRET_HEADER, WORKER, end_call
+from sparkfusion.transport.message import SMALL_MESSAGE, pack, unpack
 
 _ANSWER_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
 class RegisterAddress:
-    """Where resident workers of a session register. The secret is the session's, and permits nothing else."""
+    """Where resident workers of a session register. The secret is the session's, and permits nothing else.
+    `certificate`: the server's, if it talks TLS."""
 
     host: str
     port: int
     secret: str = field(repr=False)
+    certificate: bytes = field(default=b"", repr=False)
 
     def own_host(self) -> str:
         """The address of this machine by which it reaches the driver, and so the driver reaches it."""
@@ -50,8 +53,7 @@ class RegisterCall:
         """`ended` is set when the driver ends the call, or is gone."""
         self._ended = ended
         self.told = False
-        options = [("grpc.enable_http_proxy", 0)]
-        self._client = flight.FlightClient(f"grpc://{to.host}:{to.port}", generic_options=options)
+        self._client = open_client(to.host, to.port, to.certificate)
         try:
             self._writer, self._reader = self._client.do_exchange(
                 flight.FlightDescriptor.for_command(WORKER),

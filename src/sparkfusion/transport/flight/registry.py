@@ -15,8 +15,7 @@ import pyarrow as pa
 from pyarrow import flight
 
 from sparkfusion.transport.flight.calls import ServedCall
-from sparkfusion.transport.flight.protocol import SMALL_MESSAGE
-from sparkfusion.transport.message import pack
+from sparkfusion.transport.message import SMALL_MESSAGE, pack
 
 WELCOME, SPARE, LEAVE, END = "welcome", "spare", "leave", "end"
 _GONE_SECONDS = 2.0  # a worker that was killed may register again before the end of its call is noticed

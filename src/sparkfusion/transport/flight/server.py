@@ -15,8 +15,8 @@ from sparkfusion.errors import ProtocolError, SparkfusionError, UserError
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.transport.codec import key_of, order_of, pack_error, pack_info, pack_report, pack_status
 from sparkfusion.transport.flight.calls import Call, CallServer, ServedCall, answer
-from sparkfusion.transport.flight.protocol import FRAMES, LEASE, PIECE_BYTES, PIECES, SMALL_MESSAGE, TASK, piece_batch
-from sparkfusion.transport.message import pack, unpack
+from sparkfusion.transport.flight.protocol import FRAMES, LEASE, PIECE_BYTES, PIECES, TASK, piece_batch
+from sparkfusion.transport.message import SMALL_MESSAGE, pack, unpack
 from sparkfusion.transport.task_side import TaskSide
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from collections.abc import Callable
+
+from sparkfusion.worker.awake_clock import AwakeClock
+
+_TURNS = 8
 
 
 class Stall:
@@ -14,12 +17,14 @@ class Stall:
     def __init__(self, seconds: float, give_up: Callable[[], object]) -> None:
         self._seconds = seconds
         self._give_up = give_up
-        self._moved = time.monotonic()
+        self._interval = seconds / _TURNS
+        self._clock = AwakeClock(self._interval)
+        self._moved = self._clock.now
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="sparkfusion-stall", daemon=True)
 
     def note_progress(self) -> None:
-        self._moved = time.monotonic()
+        self._moved = self._clock.now
 
     def rest(self) -> None:
         """Expect nothing until `note_progress` is called."""
@@ -34,7 +39,7 @@ class Stall:
         self._thread.join()
 
     def _watch(self) -> None:
-        while (left := self._moved + self._seconds - time.monotonic()) > 0:
-            if self._over.wait(min(left, self._seconds)):
+        while not self._over.wait(self._interval):
+            if self._clock.tick() - self._moved > self._seconds:
+                self._give_up()
                 return
-        self._give_up()

@@ -52,6 +52,12 @@ class Children:
         finally:
             self._give_back(child)
 
+    def resident_bytes(self) -> int:
+        """The memory that all children hold now."""
+        with self._lock:
+            children = list(self._all)
+        return sum(child.resident_bytes for child in children)
+
     def close(self) -> None:
         """End every child. Idempotent."""
         if self._owner != os.getpid():  # a fork: they are the parent's

@@ -8,9 +8,9 @@ import subprocess
 import threading
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import NoReturn
 
+from sparkfusion.config.machine_limits import PROCESSES, resident_bytes
 from sparkfusion.errors import ExternalError, QueryCancelledError, TaskCrashError
 from sparkfusion.ids import TaskKey
 from sparkfusion.transport.caller_side import CallerSide
@@ -28,7 +28,6 @@ _SEND_SECONDS = 0.1
 _LOOK_SECONDS = 1.0
 _MOST_TASKS = 1000
 _MOST_BYTES = 1024 * 1024 * 1024
-_PAGE_BYTES = 4096
 
 
 class SupervisedChild:
@@ -82,7 +81,11 @@ class SupervisedChild:
     @property
     def worn(self) -> bool:
         """Whether a new process should replace it: it ran many tasks, or has not returned its memory."""
-        return self._tasks >= _MOST_TASKS or _resident_bytes(self._process) > _MOST_BYTES
+        return self._tasks >= _MOST_TASKS or self.resident_bytes > _MOST_BYTES
+
+    @property
+    def resident_bytes(self) -> int:
+        return resident_bytes(self._process.pid)
 
     def run(self, key: TaskKey, order: bytes, ends: TaskEnds, cancel: CancelToken, limit: int) -> TaskReport:
         """Run a task to its end. Afterwards the child is ready for another, or has been stopped."""
@@ -164,13 +167,6 @@ def _crash(process: subprocess.Popen[bytes], key: TaskKey) -> TaskCrashError:
 
 def _is_ending(process: subprocess.Popen[bytes]) -> bool:
     try:
-        return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        return (PROCESSES / str(process.pid) / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except (OSError, IndexError):
         return False
-
-
-def _resident_bytes(process: subprocess.Popen[bytes]) -> int:
-    try:
-        return int(Path(f"/proc/{process.pid}/statm").read_text().split()[1]) * _PAGE_BYTES
-    except (OSError, IndexError):
-        return 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -30,15 +29,22 @@ class HeldQuery:
     """One query on a worker. Any thread may call any method. After `release` no task can start and no file is left.
 
     Args:
+        heard: when the coordinator was last heard of, by the worker's clock.
         on_lost: called if the worker itself releases the query.
     """
 
     def __init__(
-        self, query: QueryId, secret: str, options: WorkerOptions, peers: Peers, on_lost: Callable[[], None]
+        self,
+        query: QueryId,
+        secret: str,
+        options: WorkerOptions,
+        peers: Peers,
+        heard: float,
+        on_lost: Callable[[], None],
     ) -> None:
         self.secret = secret
         self.on_lost = on_lost
-        self.heard = time.monotonic()
+        self.heard = heard
         self.lost = False
         self._query = query
         self._options = options

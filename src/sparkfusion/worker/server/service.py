@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from sparkfusion.config import fair_share, machine_memory
+from sparkfusion.config import fair_share, machine_memory, resident_bytes
 from sparkfusion.errors import (
     ExternalError,
     LostInputError,
@@ -27,6 +27,8 @@ from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.owned import LOCK, PREFIX
 from sparkfusion.exchange.store import SHARED_MEMORY
 from sparkfusion.ids import QueryId, TaskKey
+from sparkfusion.log_fields import about
+from sparkfusion.worker.awake_clock import AwakeClock
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds, carry_out
 from sparkfusion.worker.server.fetch import Peers
@@ -35,12 +37,16 @@ from sparkfusion.worker.server.held import HeldQuery, QueryStores
 from sparkfusion.worker.server.rewrites import NamedRewrite, RewriteContext, apply_rewrites, installed_rewrites
 from sparkfusion.worker.server.slot import Slot, lend_while_waiting
 from sparkfusion.worker.server.task_processes import ChildOrder
+from sparkfusion.worker.server.task_tally import TaskCounter, WorkerMetrics
 from sparkfusion.worker.server.version import WorkerInfo, WorkerStatus, this_version
 from sparkfusion.worker.server.worker_options import WorkerOptions
 from sparkfusion.worker.task import Fetched, TaskOrder, TaskReport
 from sparkfusion.worker.task_context import Surroundings
 
 _log = logging.getLogger("sparkfusion")
+
+SWEEP_SECONDS = 0.25
+"""How often a worker looks for queries whose coordinator is silent."""
 
 
 class WorkerService:
@@ -58,8 +64,11 @@ class WorkerService:
         self._slots = threading.Semaphore(options.slots) if options.counts_slots else None
         self._lock = threading.Lock()
         self._queries: dict[QueryId, HeldQuery] = {}
+        self._clock = AwakeClock(SWEEP_SECONDS)
         self._memory_share = options.task_memory or fair_share(options.slots)
         self._under_way = 0
+        self._counter = TaskCounter()
+        self._started_at = time.time()
         self.guard = options.guard
         self.closed = False
 
@@ -80,6 +89,13 @@ class WorkerService:
         own = [path for base in self.bases for path in base.glob(f"{PREFIX}{os.getpid()}-*")]
         sizes = [size for directory in own for size in _sizes(directory)]
         return WorkerStatus(self._under_way, queries, len(sizes), sum(sizes))
+
+    def metrics(self) -> WorkerMetrics:
+        """What it has done since it started, and what it holds now."""
+        children = self._options.children
+        memory = resident_bytes(os.getpid()) + (children.resident_bytes() if children is not None else 0)
+        tally = self._counter.tally
+        return WorkerMetrics(self.info(), self.status(), tally, memory, machine_memory(), self._started_at)
 
     def reaches(self, directory: str, name: str, content: str) -> bool:
         if not self.guard.allows(directory) or "/" in name:
@@ -102,11 +118,11 @@ class WorkerService:
                 raise ExternalError(f"query {query} is already on this worker, or the worker is shutting down")
             if len(self._queries) >= self.guard.limits.queries:
                 raise ResourceError(f"a worker holds {self.guard.limits.queries:,} queries at most")
-            self._queries[query] = HeldQuery(query, secret, self._options, self._peers, on_lost)
+            self._queries[query] = HeldQuery(query, secret, self._options, self._peers, self._clock.now, on_lost)
 
     def renew(self, query: QueryId) -> None:
         """Note that the coordinator is alive. Raises if the worker no longer holds the query."""
-        self._held(query).heard = time.monotonic()
+        self._held(query).heard = self._clock.now
 
     def others(self, query: QueryId) -> int:
         """How many tasks of other queries run or wait here."""
@@ -124,12 +140,12 @@ class WorkerService:
                 held.on_lost()
 
     def release_silent(self, seconds: float) -> None:
-        """Release queries whose coordinator has sent nothing for this many seconds."""
-        silent = time.monotonic() - seconds
+        """Release queries whose coordinator has sent nothing for this many seconds. One thread calls it, regularly."""
+        silent = self._clock.tick() - seconds
         with self._lock:
             gone = [query for query, held in self._queries.items() if held.heard < silent]
         for query in gone:
-            _log.warning("query %s is ended: its coordinator is silent", query)
+            _log.warning("query %s is ended: its coordinator is silent", query, extra=about(query))
             self.release(query, lost=True)
 
     def opens(self, secret: str) -> bool:
@@ -168,6 +184,15 @@ class WorkerService:
 
     def run(self, order: TaskOrder, ends: TaskEnds, cancel: CancelToken) -> TaskReport:
         """Run a task in this thread as soon as a slot is free. Raises only errors of ours."""
+        try:
+            report = self._run(order, ends, cancel)
+        except BaseException as error:
+            self._counter.note_failure(error)
+            raise
+        self._counter.note_end(report)
+        return report
+
+    def _run(self, order: TaskOrder, ends: TaskEnds, cancel: CancelToken) -> TaskReport:
         key = order.key
         with self._lock:
             if self._under_way >= self.guard.limits.waiting:
@@ -180,7 +205,7 @@ class WorkerService:
             self.guard.check(order)
             accepted = True
             slot = Slot(self._slots, cancel)
-            with held.task(order, cancel, slot) as stores, slot:
+            with held.task(order, cancel, slot) as stores, slot, self._counter.count_running():
                 brought, fetched = self._bring(order, held, stores, cancel)
                 local = replace(
                     brought,

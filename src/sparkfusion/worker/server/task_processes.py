@@ -62,6 +62,10 @@ class TaskProcesses(Protocol):
         """Start the idle processes in the background, so that the first tasks wait less."""
         ...
 
+    def resident_bytes(self) -> int:
+        """The memory that all of them hold now."""
+        ...
+
     def close(self) -> None:
         """End every process. Idempotent."""
         ...
