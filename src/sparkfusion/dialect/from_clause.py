@@ -22,9 +22,15 @@ from sparkfusion.dialect.typed_sql import Typed
 from sparkfusion.dialect.written import OutputColumn, Written
 
 FindTable = Callable[[Sequence[str]], "tuple[str, pa.Schema]"]
-"""A table of the session: its name in SQL, and its columns. Raises `UserError` if there is none."""
+"""A table of the session: its name in SQL, and its columns. Raises `UserError` if there is none.
 
-_KEPT = ("joins", "alias", "laterals", "this", "db", "catalog", "expressions", "column_names", "with_", "ordinality")
+The last part of the name may end in a version, such as `orders VERSION AS OF 3`.
+"""
+
+_KEPT = (
+    "joins", "alias", "laterals", "this", "db", "catalog", "expressions", "column_names", "with_", "ordinality",
+    "version",
+)  # fmt: skip
 _KINDS = {
     "": "join", "INNER": "join", "LEFT": "left join", "RIGHT": "right join", "FULL": "full join", "CROSS": "cross join",
     "LEFT SEMI": "left semi join", "LEFT ANTI": "left anti join", "SEMI": "left semi join", "ANTI": "left anti join",
@@ -96,11 +102,13 @@ class FromWriter:
         names = [part.name for part in node.parts]
         alias = node.alias or names[-1]
         view = self.views.get(names[0].lower()) if len(names) == 1 else None
+        if view is not None and node.args.get("version"):
+            raise wrong(f"{names[0]} is a query of WITH, which has no versions")
         if view is not None:
             columns = [(each.name, each.own_name, each.type) for each in view.columns]
             sql = view.sql
         else:
-            sql, schema = self.find_table(names)
+            sql, schema = self.find_table([*names[:-1], names[-1] + _version(node)])
             columns = [(each.name, each.name, each.type) for each in schema]
         columns = _renamed(node, columns)
         parts = (alias,) if node.alias else tuple(names)
@@ -203,6 +211,19 @@ class FromWriter:
 
     def _scope(self, relation: FromRelation) -> Scope:
         return Scope([relation], outer=self.outer)
+
+
+def _version(node: exp.Table) -> str:
+    """What names a version of a table, after its own name: nothing, or AS OF."""
+    version = node.args.get("version")
+    if version is None:
+        return ""
+    kind, value = version.this, version.expression
+    if version.args.get("kind") != "AS OF" or not isinstance(value, exp.Literal) or set("'\\") & set(value.name):
+        raise refuse(f"{spark_text(node)} in FROM", "a version is read as a number or a plain text only")
+    if kind == "TIMESTAMP" and not value.is_string:
+        raise refuse(f"{spark_text(node)} in FROM", "a time is read as a text only")
+    return f" {kind} AS OF {value.name}"
 
 
 def _renamed(node: exp.Expr, columns: list[tuple[str, str, pa.DataType]]) -> list[tuple[str, str, pa.DataType]]:

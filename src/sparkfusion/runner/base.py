@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -10,6 +11,7 @@ from typing import Any, Literal, Protocol
 import pyarrow as pa
 
 from sparkfusion.config import Settings
+from sparkfusion.errors import SparkfusionError
 from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.feed.feed import FeedDeclaration
 from sparkfusion.ids import QueryId, TableId
@@ -33,6 +35,8 @@ class QueryJob:
         feeds: the feeds that it scans.
         keeps: objects that own tables and files that it reads; they may be released when it has ended.
         text: the SQL that the user wrote, for people who watch the query run; may be empty.
+        ended: called once when the runner has ended the query and removed what it made; None if it did not fail. It
+            must not raise.
     """
 
     query: QueryId
@@ -46,6 +50,7 @@ class QueryJob:
     feeds: tuple[FeedDeclaration, ...] = ()
     keeps: tuple[object, ...] = ()
     text: str = ""
+    ended: Callable[[SparkfusionError | None], None] = lambda error: None
 
 
 @dataclass(frozen=True)
@@ -60,10 +65,32 @@ class AdoptedTable:
 
 @dataclass(frozen=True)
 class CatalogFile:
-    """A Parquet file of a table, and the values of the table's partition columns as texts; None for NULL."""
+    """A Parquet file of a table.
+
+    Attributes:
+        path: of this machine, or a URL.
+        values: of the table's partition columns, as texts; None for NULL.
+        size, modified: bytes, and when it was written, for files that are not on this machine.
+    """
 
     path: str
     values: tuple[str | None, ...] = ()
+    size: int = 0
+    modified: int = 0
+
+
+@dataclass(frozen=True)
+class SparkDates:
+    """How Spark reads dates and timestamps of Parquet files now.
+
+    Attributes:
+        trusts_dates: those of other programs as they are. `trusts_int96`: the same for INT96 timestamps.
+        why_int96: why it reads INT96 timestamps in a way of its own; None if as instants.
+    """
+
+    trusts_dates: bool = False
+    trusts_int96: bool = False
+    why_int96: str | None = None
 
 
 @dataclass(frozen=True)
@@ -74,10 +101,12 @@ class CatalogTable:
         name: as the query has it.
         schema: what Spark's rows would be as Arrow.
         dataframe: Spark's, of all its rows, for `SparkFrames.adopt`.
-        files: all its files, if they are Parquet files of this machine that DataFusion may read.
-        partitions: the columns whose values are not in the files; they are the last ones.
-        trusts_dates: Spark takes dates and timestamps in files of other programs as they are.
+        files: all its files, if they are Parquet files that DataFusion may read: of this machine, or all of them in the
+            same bucket of an object store.
+        partitions: the columns whose values are not in the files.
+        dates: how Spark reads dates and timestamps in the files.
         why_spark: why only Spark can read it; None if `files` are enough.
+        origin: the version of the table that the files are, in words; empty if it has none.
     """
 
     name: str
@@ -85,8 +114,9 @@ class CatalogTable:
     dataframe: object
     files: tuple[CatalogFile, ...] = ()
     partitions: tuple[str, ...] = ()
-    trusts_dates: bool = False
+    dates: SparkDates = SparkDates()
     why_spark: str | None = None
+    origin: str = ""
 
 
 @dataclass(frozen=True)
@@ -145,6 +175,15 @@ class SparkCatalog(Protocol):
         Spark refuses to read it."""
         ...
 
+    def read_end(self, file: CatalogFile, count: int) -> bytes:
+        """The last bytes of a file that is not on this machine, read by Spark."""
+        ...
+
+    def naming(self, dataframes: Mapping[str, tuple[str, Any]]) -> AbstractContextManager[None]:
+        """As long as the `with` lasts, let these names mean Spark DataFrames, each with words that show it to people.
+        The names must be used nowhere else."""
+        ...
+
     def use(self, name: tuple[str, ...]) -> None:
         """Make a database, or a catalog, the one in which Spark looks for names."""
         ...
@@ -162,17 +201,24 @@ class SparkCatalog(Protocol):
         ...
 
 
+SparkAnswers = Callable[[str], pa.Table]
+"""Spark SQL's own answer to the text of a query."""
+
+
 class SparkFrames(Protocol):
     """Spark DataFrames as tables of queries, and the other way round."""
+
+    def configuration(self) -> Mapping[str, str]:
+        """Spark's configuration, as the session sees it."""
+        ...
 
     @property
     def catalog(self) -> SparkCatalog:
         """Spark's own catalog."""
         ...
 
-    @property
-    def is_lazy(self) -> bool:
-        """Whether `to_spark` can be used; otherwise a query runs first, and `from_rows` takes its rows."""
+    def takes(self, graph: StageGraph) -> bool:
+        """Whether `to_spark` can be used for a query; otherwise it runs first, and `from_rows` takes its rows."""
         ...
 
     def adopt(self, source: object) -> AdoptedTable:
@@ -188,11 +234,16 @@ class SparkFrames(Protocol):
         ...
 
     def to_spark(self, job: QueryJob, schema: pa.Schema) -> Any:
-        """A query as a Spark DataFrame that runs when Spark asks for it."""
+        """A query as a Spark DataFrame. It runs when Spark asks for it, or now if Spark can keep its rows."""
         ...
 
     def from_rows(self, rows: pa.Table) -> Any:
         """Rows as a Spark DataFrame."""
+        ...
+
+    def reading(self, tables: Mapping[str, str]) -> AbstractContextManager[SparkAnswers]:
+        """Ask Spark SQL itself, for a comparison. As long as the `with` lasts, these names are temporary views of the
+        Spark session, over URLs of Parquet files. Raises a `UserError` if it has temporary views of these names."""
         ...
 
 
@@ -212,7 +263,12 @@ class Runner(Protocol):
 
     @property
     def cores_per_task(self) -> int | None:
-        """How many cores each task is given by whoever schedules them; None if tasks share those of their machine."""
+        """How many cores a task can be given by whoever schedules it; None if tasks share those of their machine."""
+        ...
+
+    @property
+    def machine_memory(self) -> int:
+        """Bytes that the tasks on one machine have together, if that is not as in this process; otherwise 0."""
         ...
 
     def takes_wide_tasks(self, settings: Settings) -> bool:

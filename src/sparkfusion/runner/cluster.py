@@ -32,6 +32,7 @@ class ClusterRunner:
 
     spark = None
     cores_per_task = None
+    machine_memory = 0
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

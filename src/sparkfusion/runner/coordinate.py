@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -18,6 +19,7 @@ from sparkfusion.observe.events import (
     StageStarted,
     TaskFailed,
     TaskFinished,
+    TaskRunning,
     TaskStarted,
 )
 from sparkfusion.plan.isolate import isolate
@@ -47,6 +49,7 @@ from sparkfusion.runner.machine import (
 )
 from sparkfusion.runner.query_state import HEAD, Policy, Portion, QueryState
 from sparkfusion.runner.skew_decisions import SkewDecision
+from sparkfusion.runner.task_times import TaskTimes
 from sparkfusion.worker.task import TaskInput, TaskOrder, TaskReport
 
 
@@ -79,6 +82,7 @@ class QueryCoordinator:
         self._finished_stages: set[StageId] = set()
         self._lock = threading.Lock()
         self._announced: set[TaskKey] = set()
+        self._times = TaskTimes(time.time)
         self._feeds = {each.feed: feed_input(each) for each in job.feeds}
 
     def run(self, launcher: TaskLauncher) -> None:
@@ -99,7 +103,18 @@ class QueryCoordinator:
                 return
             self._announced.add(report.key)
         size, failed = report.manifest.bytes, report.earlier_attempts
-        self._job.emit(TaskFinished(self._job.query, report.key, report.rows, size, report.seconds, failed))
+        started_at = self._times.place(report)
+        self._job.emit(
+            TaskFinished(
+                self._job.query, report.key, report.rows, size, report.seconds, failed, report.worker, started_at
+            )
+        )
+
+    def note_start(self, key: TaskKey, worker: str) -> None:
+        """An attempt has a slot and starts to run now, on this worker; empty for the coordinator's process. Launchers
+        that do not know it need not call this. Any thread."""
+        self._times.note_start(key, worker)
+        self._job.emit(TaskRunning(self._job.query, key, worker))
 
     def report_success(self, report: TaskReport) -> None:
         self._reports[(report.key.stage, report.key.task)] = report
@@ -159,6 +174,7 @@ class QueryCoordinator:
     def _order(self, launch: Launch) -> TaskOrder:
         """The part of a task's order that is the same on every runner. The runner adds the rest."""
         job, graph = self._job, self.graph
+        self._times.note_order(launch.key)
         job.emit(TaskStarted(job.query, launch.key))
         if launch.key.stage == HEAD:
             plan = graph.head.plan or b""
@@ -193,7 +209,8 @@ class QueryCoordinator:
             return  # a task that was stopped, or finished although nobody needs it any more
         if isinstance(event, TaskErrored):
             retried = self._state.outcome is None
-            self._job.emit(TaskFailed(self._job.query, event.key, event.error.message, retried))
+            worker, started_at = self._times.take(event.key)
+            self._job.emit(TaskFailed(self._job.query, event.key, event.error.message, retried, worker, started_at))
         elif isinstance(event, TaskSucceeded) and event.key.stage not in self._finished_stages:
             stage = self._state.stage(event.key.stage)
             if stage.done:

@@ -31,6 +31,7 @@ from sparkfusion.worker.task_context import Surroundings
 
 Job = TypeVar("Job", bound="CoordinatedJob")
 PATIENCE_SECONDS = 10.0
+CLOSED_BY_CONSUMER = "the consumer closed the query"
 
 
 class CoordinatedJob(ABC):
@@ -75,7 +76,7 @@ class CoordinatedJob(ABC):
 
     def stop(self) -> None:
         self._channel.close()
-        self._coordinator.cancel("the consumer closed the query")
+        self._coordinator.cancel(CLOSED_BY_CONSUMER)
 
     def is_running(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
@@ -124,6 +125,7 @@ class CoordinatedJob(ABC):
             self.release()
         finally:  # whatever goes wrong here, the consumer must not wait for ever
             self._channel.finish(error)
+            self._job.ended(error)
 
     def wait_for_tasks(self) -> None:
         """Wait until the tasks have ended that were asked to, at most `PATIENCE_SECONDS`."""
@@ -144,6 +146,7 @@ class CoordinatedJob(ABC):
         return token
 
     def _run(self, order: TaskOrder, sink: Sink, token: CancelToken) -> None:
+        self._coordinator.note_start(order.key, "")
         try:
             report = run_task(self.bring(order), self.surroundings(order), sink, token)
         except BaseException as error:  # a panic in native code must fail the query, not the pool's thread

@@ -33,6 +33,7 @@ class LocalRunner:
     slots = None
     machines = 1
     cores_per_task = None
+    machine_memory = 0
 
     def __init__(self) -> None:
         self._jobs: weakref.WeakSet[LocalJob] = weakref.WeakSet()

@@ -45,13 +45,21 @@ def _cluster_runner(cluster: Cluster) -> Runner:
     return ClusterRunner(cluster)
 
 
-def _spark_runner(target: object) -> Runner:
+def require_spark() -> None:
+    """Raises a `UserError` if PySpark is not installed."""
     if importlib.util.find_spec("pyspark") is None:
         raise UserError("pyspark is not installed", hint="pip install 'sparkfusion[spark]'")
+
+
+def _spark_runner(target: object) -> Runner:
+    require_spark()
     if ".connect." in type(target).__module__:
         from sparkfusion.runner.spark.connect.connect_runner import ConnectRunner
 
         return ConnectRunner(target)
+    from sparkfusion.runner.spark.classic_parts import require_classic_parts
+
+    require_classic_parts()
     from sparkfusion.runner.spark.launch import local_session
     from sparkfusion.runner.spark.runner import SparkRunner
 

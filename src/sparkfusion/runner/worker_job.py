@@ -21,9 +21,10 @@ from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.store import LocalFrameStore
 from sparkfusion.feed.book import TaskUnits
 from sparkfusion.ids import StageId, TaskKey
+from sparkfusion.log_fields import about
 from sparkfusion.plan.stage import ExchangeKind
 from sparkfusion.runner.base import QueryJob
-from sparkfusion.runner.coordinated_job import CoordinatedJob, task_memory
+from sparkfusion.runner.coordinated_job import CLOSED_BY_CONSUMER, CoordinatedJob, task_memory
 from sparkfusion.runner.members import Member, Members, NoWorkerError, at_once
 from sparkfusion.runner.passed import AttemptRows, OtherRowsError, PassedRows
 from sparkfusion.runner.pool import TaskPool
@@ -167,9 +168,7 @@ class WorkerJob(CoordinatedJob):
                 self._coordinator.report_lost_output(stage, number, attempt)
             self._coordinator.report_failure(order.key, classify(error, order.key), final=passed.final)
         except ChannelClosedError:
-            self._coordinator.report_failure(
-                order.key, QueryCancelledError("the consumer closed the query"), final=True
-            )
+            self._coordinator.report_failure(order.key, QueryCancelledError(CLOSED_BY_CONSUMER), final=True)
         except BaseException as error:
             final = passed.final or isinstance(error, NoWorkerError | OtherRowsError)
             self._coordinator.report_failure(order.key, classify(error, order.key), final=final)
@@ -189,6 +188,7 @@ class WorkerJob(CoordinatedJob):
             self._check_inputs(order)
             with self._members_lock:
                 self._made_on[order.key] = member
+            self._coordinator.note_start(order.key, "" if self._near else member.address)
             try:
                 report = member.channel.run(self._order(order, member), self._ends(order, member, token, rows), token)
                 rows.finish()
@@ -202,7 +202,10 @@ class WorkerJob(CoordinatedJob):
                 raise
         with self._members_lock:
             self._made_on.pop(order.key, None)
-        if self._near or order.writes is not None:
+        if self._near:
+            return report
+        report = replace(report, worker=member.address)
+        if order.writes is not None:
             return report
         files = tuple(replace(file, path=frame_address(member.address, file.path)) for file in report.manifest.files)
         return replace(report, manifest=replace(report.manifest, files=files))
@@ -251,7 +254,9 @@ class WorkerJob(CoordinatedJob):
     def _on_lost(self, member: Member, error: SparkfusionError) -> None:
         """A worker died, hangs, or has ended the query. Frames on it are computed again when a task needs them."""
         if self._members.lose(member, error):
-            _log.warning("query %s continues without worker %s: %s", self._job.query, member.address, error.message)
+            query, worker = self._job.query, member.address
+            words = "query %s continues without worker %s: %s"
+            _log.warning(words, query, worker, error.message, extra=about(query, worker=worker))
 
     def _on_late(self, member: Member, late: bool) -> None:
         """A worker's heartbeat is late: its tasks are started elsewhere, except those whose rows the consumer has."""
@@ -259,7 +264,9 @@ class WorkerJob(CoordinatedJob):
             with self._members_lock:
                 passed = self._passed.get((key.stage, key.task))
             if passed is None or not passed.begun:
-                _log.warning("worker %s is silent; %s runs on another worker", member.address, key)
+                worker = member.address
+                words = "worker %s is silent; %s runs on another worker"
+                _log.warning(words, worker, key, extra=about(key, worker=worker))
                 self._coordinator.report_stall(key)
 
 
@@ -275,4 +282,5 @@ def _discard(member: Member, key: TaskKey) -> None:
     try:
         member.channel.discard(key)
     except SparkfusionError as error:
-        _log.debug("%s keeps %s until the query ends: %s", member.address, key, error.message)
+        where = about(key, worker=member.address)
+        _log.debug("%s keeps %s until the query ends: %s", member.address, key, error.message, extra=where)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import itertools
+import socket
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -17,16 +19,21 @@ from sparkfusion.errors import InternalError, LostInputError, SparkfusionError, 
 from sparkfusion.exchange.chunks import Origin, chunks_of, failure_of
 from sparkfusion.exchange.remote import upload
 from sparkfusion.exchange.store import BorrowedStore
+from sparkfusion.ids import FeedId
 from sparkfusion.runner.spark.inputs import bind_parts, bring_inputs, take_rows, unpack_carried
 from sparkfusion.runner.spark.receive import receive
-from sparkfusion.runner.spark.rows import key as row_key
-from sparkfusion.runner.spark.spark_task import SparkAnswer, StageWiring, ToRows, ToUrl, pack_answer
+from sparkfusion.runner.spark.spark_task import SparkAnswer, StageWiring, ToRows, ToUrl, pack_answer, row_key
 from sparkfusion.runner.spark.workplace import Workplace, workplace
 from sparkfusion.transport.codec import pack_error
+from sparkfusion.transport.feed_address import FeedAddress, MailAddress
+from sparkfusion.transport.mail.mail_call import MailCall
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds, TaskStores, carry_out
 from sparkfusion.worker.task import TaskOrder, TaskReport
 from sparkfusion.worker.task_context import Surroundings
+
+if TYPE_CHECKING:
+    from sparkfusion.transport.flight.feed_call import FeedCall
 
 
 def run_on_executor(stage: StageWiring, records: Iterable[bytes]) -> Iterator[bytes]:
@@ -113,7 +120,8 @@ class _SparkAttempt:
             raise
         except Exception as error:
             raise classify(error, self._order.key) from error
-        return replace(report, earlier_attempts=self.tried - 1, recomputed_inputs=taken.recomputed)
+        machine = socket.gethostname()
+        return replace(report, earlier_attempts=self.tried - 1, recomputed_inputs=taken.recomputed, worker=machine)
 
     @contextmanager
     def _open_feed(self, order: TaskOrder) -> Iterator[tuple[TaskOrder, TaskEnds]]:
@@ -123,9 +131,7 @@ class _SparkAttempt:
             return
         if self._stage.feeds is None:
             raise InternalError("the task reads a feed, and was not told where it is")
-        from sparkfusion.transport.flight.feed_call import FeedCall  # other tasks need no Flight
-
-        with FeedCall(self._stage.feeds, order.feed.feed, self.key.task) as call:
+        with _feed_call(self._stage.feeds, order.feed.feed, self.key.task) as call:
             first = call.first if order.destination == "consumer" else 0
             yield replace(order, first=first), call.ends(order, order.compression)
 
@@ -139,6 +145,14 @@ class _SparkAttempt:
 
     def discard(self) -> None:
         self._store.discard(self._order.key)
+
+
+def _feed_call(address: FeedAddress | MailAddress, feed: FeedId, task: int) -> FeedCall | MailCall:
+    if isinstance(address, MailAddress):
+        return MailCall(address, feed, task)
+    from sparkfusion.transport.flight.feed_call import FeedCall  # other tasks need no Flight
+
+    return FeedCall(address, feed, task)
 
 
 @cache

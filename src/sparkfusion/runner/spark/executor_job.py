@@ -12,22 +12,31 @@ from pathlib import Path
 import pyarrow as pa
 
 from sparkfusion.config import available_cores
-from sparkfusion.errors import InternalError, LostInputError, QueryCancelledError, SparkfusionError, classify
+from sparkfusion.errors import (
+    InternalError,
+    LostInputError,
+    QueryCancelledError,
+    SparkfusionError,
+    UserError,
+    classify,
+)
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.sink import FileSink, Sink
 from sparkfusion.exchange.store import SHARED_MEMORY
 from sparkfusion.ids import FeedId, SourceFile, StageId, TaskKey
 from sparkfusion.plan.sizing import is_light
 from sparkfusion.runner.base import QueryJob
-from sparkfusion.runner.coordinated_job import CoordinatedJob, task_memory
+from sparkfusion.runner.coordinated_job import CLOSED_BY_CONSUMER, CoordinatedJob, task_memory
 from sparkfusion.runner.query_state import HEAD
-from sparkfusion.runner.spark.feeding import LazyFeedServer
+from sparkfusion.runner.spark.executor_memory import ExecutorBudget
+from sparkfusion.runner.spark.feeding import LazyFeedServer, served_query
 from sparkfusion.runner.spark.file_stores import SparkStore
 from sparkfusion.runner.spark.spark_errors import error_of, spark_error
 from sparkfusion.runner.spark.spark_task import InPlace, SparkAnswer, StageWiring, TaskWiring
 from sparkfusion.runner.spark.tagged_jobs import TaggedJobs
 from sparkfusion.runner.travelling_functions import TravellingFunctions
-from sparkfusion.transport.feed_address import FeedAddress
+from sparkfusion.transport.feed_address import FeedAddress, MailAddress
+from sparkfusion.transport.mail.mail_server import MailServer
 from sparkfusion.worker.copy import CopySink
 from sparkfusion.worker.task import TaskInput, TaskOrder, TaskReport
 from sparkfusion.worker.task_context import Surroundings
@@ -49,7 +58,9 @@ class ExecutorJob(CoordinatedJob):
     _here: bool
     _compression: str
 
-    def __init__(self, job: QueryJob, attempts: int, feeding: LazyFeedServer, *, unsplit: str = "") -> None:
+    def __init__(
+        self, job: QueryJob, attempts: int, feeding: LazyFeedServer, memory: ExecutorBudget, *, unsplit: str = ""
+    ) -> None:
         # threads that wait for Spark jobs or for units must not keep a task here from running
         waiting = len(job.graph.stages) + len(job.feeds)
         super().__init__(job, waiting + available_cores(), unsplit=unsplit)
@@ -60,13 +71,29 @@ class ExecutorJob(CoordinatedJob):
         self._waiting: dict[TaskKey, TaskOrder] = {}
         self._is_small: dict[StageId, bool] = {}
         self._feeding = feeding
-        self._feed_address: FeedAddress | None = None
+        self._memory = memory
+        self._feed_address: FeedAddress | MailAddress | None = None
+        self._mail: MailServer | None = None
 
     def _serve_feeds(self) -> None:
         job = self._job
-        if job.feeds:
-            book, directory = self._feeds.book, self._store.directory
-            self._feed_address = self._feeding.serve(job.query, job.settings, book, self._delivery, directory)
+        if not job.feeds:
+            return
+        served = served_query(self._feeds.book, self._delivery, self._store.directory)
+        if not self._feeds_by_mail():
+            self._feed_address = self._feeding.serve(job.query, job.settings, served)
+            return
+        if not self._store.mailbox:
+            raise UserError(
+                "sparkfusion.feed_transport is mailbox, but the frames of this query are not in files",
+                hint="set sparkfusion.store to shared, and sparkfusion.store_dir to a place that executors reach",
+            )
+        self._mail = MailServer(self._store.mailbox, job.query, served, self._coordinator.abort)
+        self._feed_address = self._mail.address
+
+    def _feeds_by_mail(self) -> bool:
+        """Whether tasks get their units through files of the store, and not from a server in this process."""
+        return self._job.settings.text("feed_transport") == "mailbox"
 
     @abstractmethod
     def _answers(self, tasks: Sequence[TaskOrder]) -> list[SparkAnswer]:
@@ -129,6 +156,11 @@ class ExecutorJob(CoordinatedJob):
 
     def release(self) -> None:
         self._feeding.forget(self._job.query)
+        if self._mail is not None:
+            self._mail.close()
+        self._release_store()
+
+    def _release_store(self) -> None:
         self._store.close()
 
     def _run_fed_job(self, tasks: Sequence[TaskOrder]) -> None:
@@ -212,10 +244,11 @@ class ExecutorJob(CoordinatedJob):
         )
 
     def _memory_limit(self, order: TaskOrder) -> int:
-        """The memory limit of a task. On other machines, the user's; 0 leaves it to the executor's machine."""
+        """The memory limit of a task. On other machines, the user's or the one that Spark's settings leave; 0 leaves it
+        to the executor's machine."""
         if self._here:
             return task_memory(self._job, partitions=order.partitions)
-        return self._job.settings.integer("task_memory_bytes")
+        return self._memory.task_memory(self._job.settings)
 
     def _memory_left(self) -> int:
         return max(0, self._job.settings.store_memory_or_default() - self._memory_used)
@@ -237,7 +270,7 @@ class ExecutorJob(CoordinatedJob):
                 self._pass_on(report)
             self._coordinator.report_success(report)
         except ChannelClosedError:
-            self._coordinator.report_failure(task.key, QueryCancelledError("the consumer closed the query"), final=True)
+            self._coordinator.report_failure(task.key, QueryCancelledError(CLOSED_BY_CONSUMER), final=True)
         except Exception as error:
             self._coordinator.report_failure(task.key, classify(error, task.key), final=streamed)
 

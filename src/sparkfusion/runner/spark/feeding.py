@@ -29,27 +29,31 @@ def driver_host(spark: SparkContext) -> str:
     return LOOPBACK if is_local(spark) else str(spark.getConf().get("spark.driver.host") or LOOPBACK)
 
 
+def served_query(book: FeedBook, delivery: Delivery, directory: str) -> ServedQuery:
+    """What the tasks of a query get. `directory` is for rows that wait to be delivered to the consumer."""
+
+    def ends(task: FedTask) -> TaskEnds:
+        if task.feed not in book.declared:
+            raise ProtocolError(f"the query has no feed {task.feed}")
+        units = TaskUnits(book, task.feed, task.task, task.host, task.is_gone)
+        return TaskEnds(units=units, deliver=functools.partial(delivery.deliver, task.task))
+
+    return ServedQuery(ends, delivery.first, directory)
+
+
 class LazyFeedServer:
     """The feed server of one session, started by the first query that needs it. Resident workers register there.
-    `default_host` finds the address of this process for tasks, unless the user sets one; it may raise."""
+    `default_host` finds the address of this process for tasks, unless the user sets one; it may raise. `protection`
+    names what asks for TLS, if anything does."""
 
-    def __init__(self, default_host: Callable[[], str]) -> None:
+    def __init__(self, default_host: Callable[[], str], protection: Callable[[], str | None]) -> None:
         self._default_host = default_host
+        self._protection = protection
         self._lock = threading.Lock()
-        self._servers: dict[tuple[str, int], FeedServer] = {}
+        self._servers: dict[tuple[str, int, bool], FeedServer] = {}
 
-    def serve(
-        self, query: QueryId, settings: Settings, book: FeedBook, delivery: Delivery, directory: str
-    ) -> FeedAddress:
-        """Let the query's tasks read its feeds. `directory` is for rows that wait to be delivered to the consumer."""
-
-        def ends(task: FedTask) -> TaskEnds:
-            if task.feed not in book.declared:
-                raise ProtocolError(f"the query has no feed {task.feed}")
-            units = TaskUnits(book, task.feed, task.task, task.host, task.is_gone)
-            return TaskEnds(units=units, deliver=functools.partial(delivery.deliver, task.task))
-
-        served = ServedQuery(ends, delivery.first, directory)
+    def serve(self, query: QueryId, settings: Settings, served: ServedQuery) -> FeedAddress:
+        """Let the query's tasks read its feeds."""
         return self.server(settings).add(query, self.host(settings), served)
 
     def forget(self, query: QueryId) -> None:
@@ -69,18 +73,23 @@ class LazyFeedServer:
     def server(self, settings: Settings) -> FeedServer:
         """The server at that address, started if it is not there yet."""
         # needs pyarrow.flight, which only feeds and resident workers do
+        from sparkfusion.transport.flight.certificate import make_certificate
         from sparkfusion.transport.flight.feed_server import FeedServer
 
-        host, port = self.host(settings), settings.integer("feed_port")
+        host, port, reason = self.host(settings), settings.integer("feed_port"), self._reason_for_tls(settings)
         with self._lock:
-            found = self._servers.get((host, port))
+            found = self._servers.get((host, port, reason is not None))
             if found is None:
+                certificate = make_certificate(reason) if reason is not None else None
                 try:
-                    found = FeedServer(host, port)
+                    found = FeedServer(host, port, certificate)
                 except Exception as error:
                     raise UserError(
                         f"cannot listen for tasks at {host}:{port}: {str(error).splitlines()[0]}",
                         hint="set feed_host to an address of this machine, and feed_port to a free port",
                     ) from error
-                self._servers[host, port] = found
+                self._servers[host, port, reason is not None] = found
             return found
+
+    def _reason_for_tls(self, settings: Settings) -> str | None:
+        return "sparkfusion.feed_tls" if settings.text("feed_tls") == "always" else self._protection()

@@ -17,7 +17,7 @@ from sparkfusion.ids import ExchangeId, QueryId, StageId
 from sparkfusion.runner.spark.choice import StoreChoice
 from sparkfusion.runner.spark.inputs import bring_inputs
 from sparkfusion.runner.spark.spark_task import CarriedInput, Outlet, RowInput, SparkAnswer, ToFiles, ToUrl, answer_of
-from sparkfusion.urls import is_url, plain_path
+from sparkfusion.urls import is_url, join, plain_path
 from sparkfusion.worker.task import TaskInput, TaskOrder
 
 if TYPE_CHECKING:
@@ -47,6 +47,9 @@ class SparkStore(ABC):
     memory_home: str
     here: FrameStore | None = None
     """Where tasks that run in this process put their frames; None if others could not read them there."""
+
+    mailbox: str = ""
+    """A place for messages between tasks and this process, a directory or URL that both reach; empty if none."""
 
     readable_at_once: bool
     """Whether a task's output can be read when the task is done, or only when its whole job is."""
@@ -111,6 +114,7 @@ class FileStore(SparkStore):
         home = Path(self.directory) / "here"
         home.mkdir()
         self.here = BorrowedStore("", str(home), 0)
+        self.mailbox = str(Path(self.directory) / "mail")
 
     def outlet(self, tasks: Sequence[TaskOrder]) -> Outlet:
         return ToFiles(self.directory)
@@ -134,6 +138,7 @@ class UrlStore(FileStore):
         super().__init__(query, "", in_memory=False, here=here)
         self.here = None
         self._remote = RemoteHome(url, query)
+        self.mailbox = join(self._remote.url, "mail")
         self._downloads = itertools.count()
 
     @property

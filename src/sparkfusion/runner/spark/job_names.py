@@ -26,13 +26,23 @@ _STEPS = {
 
 def describe_job(job: QueryJob, graph: StageGraph, stage: Stage) -> str:
     """The description of a Spark job: which stage of which query it runs, and what it does with its rows."""
-    text = " ".join(job.text.split()) or "a DataFrame"
+    text = one_line(job)
     shown = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
+    number = f"stage {stage.id} of {len(graph.stages)}"
+    return f"sparkfusion query {job.query}, {number} ({name_stage(stage, graph)}): {shown}"
+
+
+def one_line(job: QueryJob) -> str:
+    """The SQL of a query."""
+    return " ".join(job.text.split()) or "a DataFrame"
+
+
+def name_stage(stage: Stage, graph: StageGraph) -> str:
+    """What a stage does with its rows, in a few words."""
     steps = list(dict.fromkeys(_steps(decode(stage.plan), graph)))
     if len(steps) > _MOST_STEPS:
         steps = [*steps[:_MOST_STEPS], f"{len(steps) - _MOST_STEPS} more steps"]
-    number = f"stage {stage.id} of {len(graph.stages)}"
-    return f"sparkfusion query {job.query}, {number} ({', '.join(steps)}): {shown}"
+    return ", ".join(steps)
 
 
 def _steps(node: PlanNode, graph: StageGraph) -> list[str]:

@@ -32,6 +32,15 @@ def local_session() -> tuple[SparkSession, bool]:
     return start_local(), True
 
 
+def session_at(master: str) -> SparkSession:
+    """A session on a master of Spark, or on a Spark Connect server (`sc://…`), with the user's own configuration."""
+    if master.startswith("sc://"):
+        remote: SparkSession = SparkSession.builder.remote(master).getOrCreate()
+        return remote
+    ensure_java(Path(tempfile.gettempdir()))
+    return SparkSession.builder.master(master).appName("sparkfusion").getOrCreate()
+
+
 def start_local(master: str = MASTER, settings: Mapping[str, str] | None = None) -> SparkSession:
     """Start a local session whose workers run the Python that this process runs."""
     ensure_java(Path(tempfile.gettempdir()))

@@ -15,13 +15,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sparkfusion.ids import StageId, TaskKey
 from sparkfusion.plan.isolate import isolate
-from sparkfusion.plan.stage import Stage
+from sparkfusion.plan.stage import Stage, StageGraph
 from sparkfusion.runner.base import QueryJob
 from sparkfusion.runner.spark.body import run_for_spark, run_on_executor
 from sparkfusion.runner.spark.casts import for_spark, table_for_spark
 from sparkfusion.runner.spark.classic_tables import ClassicTables
 from sparkfusion.runner.spark.environment import check_executors
+from sparkfusion.runner.spark.executor_memory import Conf, ExecutorBudget
 from sparkfusion.runner.spark.master import attempts_of
+from sparkfusion.runner.spark.protection import check_files
 from sparkfusion.runner.spark.rows import RowPlan, as_dataset, shuffle
 from sparkfusion.runner.spark.spark_task import Source, StageWiring, TaskWiring, ToRows, pack_task
 from sparkfusion.runner.spark.spark_types import spark_arrow_schema, spark_schema
@@ -33,13 +35,22 @@ from sparkfusion.worker.task import TaskOrder
 class DataFrames(ClassicTables):
     """What only a runner on Spark can do: Spark DataFrames as tables of queries, and results as Spark DataFrames."""
 
-    is_lazy = True
+    def takes(self, graph: StageGraph) -> bool:
+        """A lazy DataFrame may be computed several times."""
+        return graph.repeatable
+
+    def __init__(self, session: SparkSession, conf: Conf, memory: ExecutorBudget) -> None:
+        super().__init__(session)
+        self._conf = conf
+        self._memory = memory
 
     def to_spark(self, job: QueryJob, schema: pa.Schema) -> DataFrame:
         """A DataFrame of that schema over the last stage of a query whose head only passes rows on. It is lazy."""
+        check_files(self._conf, job.settings)
+        self._memory.check(job.settings)
         check_executors(self._session.sparkContext)
         target = spark_arrow_schema(schema)
-        rows = _Lineage(job, self._session, self).last_rows()
+        rows = _Lineage(job, self._session, self, self._memory.task_memory(job.settings)).last_rows()
         work = functools.partial(_batches, _wiring(self._session, keyed=False), target)
         return as_dataset(self._session, rows).mapInArrow(work, spark_schema(schema))
 
@@ -52,12 +63,13 @@ class DataFrames(ClassicTables):
 class _Lineage:
     """Builds the lineage stage by stage, producers first."""
 
-    def __init__(self, job: QueryJob, session: SparkSession, tables: ClassicTables) -> None:
+    def __init__(self, job: QueryJob, session: SparkSession, tables: ClassicTables, memory: int) -> None:
         self._job = job
         self._graph = job.graph
         self._session = session
         self._spark = session.sparkContext
         self._tables = tables
+        self._memory = memory
         self._recipe = TravellingFunctions.pickle_all(job, "Spark executors").recipe
         self._outputs: dict[StageId, dict[int, Output]] = {}
 
@@ -85,7 +97,7 @@ class _Lineage:
                 outputs=partitions,
                 options=self._job.options,
                 compression=self._job.settings.compression(leaves_machine=True),
-                memory_limit=self._job.settings.integer("task_memory_bytes"),
+                memory_limit=self._memory,
                 store_memory=0,
                 recipe=self._recipe,
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import platform
+import socket
 import uuid
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,6 +24,7 @@ from sparkfusion.urls import is_url, plain_path, show_url
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
+_CONNECT_SECONDS = 5.0
 _TOKEN = "token.arrow"  # named like frames: what a driver leaves that dies meanwhile is known to be ours
 _reached: weakref.WeakKeyDictionary[SparkContext, set[str]] = weakref.WeakKeyDictionary()
 
@@ -99,6 +101,17 @@ def visit_place(place: str, token: str, numbers: Iterable[int]) -> Iterator[Visi
         yield Visit(host, problem=_words(error))
     else:
         yield Visit(host, left=name)
+
+
+def try_address(host: str, port: int, numbers: Iterable[int]) -> Iterator[Visit]:
+    """On an executor: connect to the driver. Errors come back as data."""
+    list(numbers)
+    try:
+        socket.create_connection((host, port), _CONNECT_SECONDS).close()
+    except OSError as error:
+        yield Visit(platform.node(), problem=first_words(error))
+    else:
+        yield Visit(platform.node())
 
 
 def _words(error: OSError | SparkfusionError) -> str:

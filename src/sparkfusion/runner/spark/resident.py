@@ -17,19 +17,15 @@ from sparkfusion.plan.stage import StageGraph
 from sparkfusion.runner.base import QueryJob, RunningJob
 from sparkfusion.runner.spark.classic_tables import ClassicTables
 from sparkfusion.runner.spark.environment import check_executors
+from sparkfusion.runner.spark.executor_memory import ExecutorBudget
 from sparkfusion.runner.spark.feeding import LazyFeedServer
 from sparkfusion.runner.spark.master import is_local, slots_of_executor
+from sparkfusion.runner.spark.protection import network_protection
 
 if TYPE_CHECKING:
     from sparkfusion.runner.spark.resident_job import ResidentJob
 
 _RETRY_SECONDS = 60.0
-_ENCRYPTED = (
-    "spark.network.crypto.enabled",
-    "spark.authenticate.enableSaslEncryption",
-    "spark.ssl.enabled",
-    "spark.ssl.rpc.enabled",
-)
 _log = logging.getLogger("sparkfusion")
 _choosing = threading.Lock()
 _holders: weakref.WeakKeyDictionary[SparkContext, weakref.WeakSet[ResidentJob]] = weakref.WeakKeyDictionary()
@@ -38,10 +34,13 @@ _holders: weakref.WeakKeyDictionary[SparkContext, weakref.WeakSet[ResidentJob]] 
 class ResidentWorkers:
     """Starts queries on resident workers where that is possible. Any thread may call any method."""
 
-    def __init__(self, spark: SparkContext, tables: ClassicTables, feeding: LazyFeedServer) -> None:
+    def __init__(
+        self, spark: SparkContext, tables: ClassicTables, feeding: LazyFeedServer, memory: ExecutorBudget
+    ) -> None:
         self._spark = spark
         self._tables = tables
         self._feeding = feeding
+        self._memory = memory
         self._job: ResidentJob | None = None
         self._closed = False
         self._problem = ""
@@ -100,7 +99,7 @@ class ResidentWorkers:
             if reason is None:
                 from sparkfusion.runner.spark.resident_job import ResidentJob  # it needs pyarrow.flight
 
-                self._job = ResidentJob(self._spark, self._feeding, settings)
+                self._job = ResidentJob(self._spark, self._feeding, self._memory, settings)
                 _holders.setdefault(self._spark, weakref.WeakSet()).add(self._job)
             made = self._job
         if reason is not None:
@@ -119,14 +118,14 @@ class ResidentWorkers:
         if self._job is not None and not self._job.ended:
             return None
         slots = slots_of_executor(self._spark)
-        others = sum(not job.ended for job in _holders.get(self._spark, ()) if job is not self._job)
+        others = count_holders(self._spark, besides=self._job)
         if slots and others + 1 >= slots:
             held = f", and {others} of them are held by other sessions" if others else ""
             tasks = "one task" if slots == 1 else f"{slots} tasks"
             return f"an executor runs {tasks} at once{held}, and a resident worker would leave none for Spark jobs"
-        encrypted = [name for name in _ENCRYPTED if str(self._spark.getConf().get(name) or "").lower() == "true"]
-        if encrypted and not is_local(self._spark):
-            return f"Spark encrypts its network ({encrypted[0]}), and connections to resident workers are not encrypted"
+        protection = network_protection(self._spark.getConf().get)
+        if protection is not None and not is_local(self._spark):
+            return f"Spark protects its network ({protection}), and connections to resident workers are not encrypted"
         return None if find_spec("pyarrow._flight") is not None else "this pyarrow does not contain Arrow Flight"
 
     def _is_stopped(self) -> bool:
@@ -140,6 +139,11 @@ class ResidentWorkers:
         if reason not in self._warned:
             self._warned.add(reason)
             _log.warning("queries run as Spark jobs, although sparkfusion.spark_mode is resident: %s", reason)
+
+
+def count_holders(spark: SparkContext, besides: ResidentJob | None = None) -> int:
+    """How many sessions have resident workers now: each holds a slot of every executor."""
+    return sum(not job.ended for job in _holders.get(spark, ()) if job is not besides)
 
 
 def is_wanted(settings: Settings) -> bool:

@@ -19,6 +19,7 @@ from sparkfusion.errors import ExternalError, SparkfusionError
 from sparkfusion.ids import new_query_id
 from sparkfusion.runner.base import QueryJob, RunningJob
 from sparkfusion.runner.cluster import ClusterRunner
+from sparkfusion.runner.spark.executor_memory import ExecutorBudget
 from sparkfusion.runner.spark.feeding import LazyFeedServer
 from sparkfusion.runner.spark.master import count_executors, slots_of_executor
 from sparkfusion.runner.spark.resident_task import ResidentOrder, serve_resident
@@ -44,14 +45,18 @@ class ResidentJob:
     worker when the next query starts. Any thread may call any method.
     """
 
-    def __init__(self, spark: SparkContext, feeding: LazyFeedServer, settings: Settings) -> None:
+    def __init__(
+        self, spark: SparkContext, feeding: LazyFeedServer, memory: ExecutorBudget, settings: Settings
+    ) -> None:
         self._owner = os.getpid()
         self._spark = spark
         self._token = secrets.token_urlsafe(32)
         self._registry = Registry()
         self._server = feeding.server(settings)
         self._secret = self._server.add_registry(self._registry.serve)
-        self._register = RegisterAddress(feeding.host(settings), self._server.port, self._secret)
+        self._register = RegisterAddress(
+            feeding.host(settings), self._server.port, self._secret, self._server.certificate
+        )
         self._jobs = ClassicJobs(spark, f"sparkfusion-resident-{new_query_id()}")
         self._launches = itertools.count()
         self._lock = threading.Lock()
@@ -60,6 +65,7 @@ class ResidentJob:
         self._launched_at = 0.0
         self._cluster: ClusterRunner | None = None
         self._error: SparkfusionError | None = None
+        self._task_memory = memory.share()
         self._idle_seconds = settings.integer("resident_idle_seconds")
         self._used_at = time.monotonic()
         self._users = 0
@@ -136,7 +142,8 @@ class ResidentJob:
         """One Spark job of so many tasks, on a thread of its own."""
         self._launched_at = time.monotonic()
         self._error = None
-        order = ResidentOrder(next(self._launches), self._register, self._token, slots_of_executor(self._spark))
+        slots = slots_of_executor(self._spark)
+        order = ResidentOrder(next(self._launches), self._register, self._token, slots, self._task_memory)
         self._registry.expect(order.launch, tasks)
         thread = threading.Thread(target=self._hold, args=(order, tasks), name="sparkfusion-resident", daemon=True)
         self._threads.append(thread)

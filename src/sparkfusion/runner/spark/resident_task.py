@@ -39,12 +39,14 @@ class ResidentOrder:
         launch: the number of the job among those of the session.
         token: of the workers; only the session has it.
         slots: how many tasks each worker runs at once; 0 for one on each core of its machine.
+        task_memory: of one task, unless its own order says more; 0 for a share of the machine.
     """
 
     launch: int
     register: RegisterAddress
     token: str = field(repr=False)
     slots: int = 0
+    task_memory: int = 0
 
 
 def serve_resident(order: ResidentOrder, numbers: Iterable[int]) -> Iterator[int]:
@@ -82,7 +84,7 @@ def _start_worker(order: ResidentOrder) -> RunningWorker:
         slots=slots,
         directory=local_directories().split(",")[0],
         guard=Guard(trust_python=True),  # as for the closures that Spark runs here
-        task_memory=fair_share(max(slots, available_cores())),
+        task_memory=order.task_memory or fair_share(max(slots, available_cores())),
         children=Children(slots),
     )
     return RunningWorker(Listen(order.register.own_host(), 0, order.token, insecure=True), options)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import itertools
 import pickle
-import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +25,6 @@ JavaRows = Any
 """A JavaRDD of byte arrays."""
 
 _WORD = 64
-_KEY = struct.Struct(">q")
 _MOST_ANYWHERE = 256
 """With more tasks, the product of `run_anywhere` would have too many partitions."""
 
@@ -59,13 +57,25 @@ class Piece:
 class RowPlan:
     """Which rows each task of a job reads: its own record, and pieces of the output of other jobs."""
 
-    def __init__(self, spark: SparkContext, records: Sequence[bytes], pieces: Sequence[Sequence[Piece]]) -> None:
+    def __init__(
+        self,
+        spark: SparkContext,
+        records: Sequence[bytes],
+        pieces: Sequence[Sequence[Piece]],
+        profile: Any | None = None,
+    ) -> None:
+        """`profile`: the resources that its tasks ask Spark for; None for the usual ones."""
         self._spark = spark
         self._records = records
         self._pieces = pieces
+        self._profile = profile
 
     def run(self, function: TaskFunction) -> JavaRows:
         """Apply a Python function to the rows that each task reads, in no particular order, and return its rows."""
+        made = self._apply(function)
+        return made if self._profile is None else made.withResources(self._profile)
+
+    def _apply(self, function: TaskFunction) -> JavaRows:
         if not any(self._pieces):
             return _python(self._spark, self._own_records(), function)
         shuffles = all(isinstance(piece.source, Shuffled) for each in self._pieces for piece in each)
@@ -179,10 +189,6 @@ def shuffle(spark: SparkContext, keyed: JavaRows, partitions: int) -> Shuffled:
     pairs = jvm.PairwiseRDD(keyed.rdd()).asJavaPairRDD().partitionBy(jvm.PythonPartitioner(partitions, 0))
     shuffle_id = int(pairs.rdd().dependencies().head().shuffleId())
     return Shuffled(pairs, _values(spark, pairs), partitions, shuffle_id)
-
-
-def key(partition: int) -> bytes:
-    return _KEY.pack(partition)
 
 
 def collect(spark: SparkContext, rows: JavaRows, partition: int | None = None) -> list[bytes]:

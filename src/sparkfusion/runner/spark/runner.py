@@ -18,14 +18,18 @@ from sparkfusion.runner.base import QueryJob, RunningJob
 from sparkfusion.runner.coordinated_job import begin_or_cancel
 from sparkfusion.runner.spark.choice import choose_store
 from sparkfusion.runner.spark.environment import check_executors, is_checked
+from sparkfusion.runner.spark.executor_memory import Conf, ExecutorBudget, read_memory
 from sparkfusion.runner.spark.feeding import LazyFeedServer, driver_host
 from sparkfusion.runner.spark.head_start import HeadStart
 from sparkfusion.runner.spark.lineage import DataFrames
 from sparkfusion.runner.spark.master import is_local
+from sparkfusion.runner.spark.protection import check_files, network_protection
 from sparkfusion.runner.spark.reach import check_reach
 from sparkfusion.runner.spark.resident import ResidentWorkers, is_wanted
 from sparkfusion.runner.spark.spark_job import SparkJob
+from sparkfusion.runner.spark.sql_tab import SqlEntry, SqlTab
 from sparkfusion.runner.spark.tagged_jobs import ClassicJobs
+from sparkfusion.runner.spark.task_cpus import most_cpus, usual_cpus
 from sparkfusion.urls import is_url
 
 
@@ -38,12 +42,19 @@ class SparkRunner:
         self._context: SparkContext = self._session.sparkContext
         self._owned = owned
         self._jobs: weakref.WeakSet[SparkJob] = weakref.WeakSet()
-        self.spark = DataFrames(self._session)
-        self._feeding = LazyFeedServer(functools.partial(driver_host, self._context))
-        self._resident = ResidentWorkers(self._context, self.spark, self._feeding)
+        self._conf: Conf = dict(self._context.getConf().getAll()).get
+        self._memory = ExecutorBudget(functools.partial(read_memory, self._context.master or "", self._conf))
+        self.spark = DataFrames(self._session, self._conf, self._memory)
+        self._feeding = LazyFeedServer(functools.partial(driver_host, self._context), self._network_protection)
+        self._sql_tab = SqlTab(self._session, self._conf)
+        self._resident = ResidentWorkers(self._context, self.spark, self._feeding, self._memory)
         jobs = ClassicJobs(self._context, f"sparkfusion-check-{new_query_id()}")
-        check = functools.partial(check_executors, self._context)
-        self._head_start = HeadStart(jobs, check, is_needed=not is_checked(self._context))
+        self._head_start = HeadStart(jobs, self._get_ready, is_needed=not is_checked(self._context))
+
+    def _get_ready(self) -> None:
+        """What the first query needs, begun before it comes."""
+        check_executors(self._context)
+        self._sql_tab.prepare()
 
     @property
     def slots(self) -> int:
@@ -51,27 +62,37 @@ class SparkRunner:
 
     @property
     def machines(self) -> int:
-        """On a Spark cluster, as many as tasks run at once: Spark gives each of them `spark.task.cpus` cores. A cluster
-        counts as several machines, because executors come and go."""
-        return max(2, self.slots // self.cores_per_task) if self.cores_per_task is not None else 1
+        """On a Spark cluster, as many as the widest tasks run at once."""
+        return max(1, self.slots // self.cores_per_task) if self.cores_per_task is not None else 1
 
     @property
     def cores_per_task(self) -> int | None:
         if is_local(self._context):
             return None
-        return int(self._context.getConf().get("spark.task.cpus") or 1)
+        return most_cpus(self._context)
+
+    @property
+    def machine_memory(self) -> int:
+        cores = self.cores_per_task
+        return 0 if cores is None else self._memory.share(cores // usual_cpus(self._context))
 
     def takes_wide_tasks(self, settings: Settings) -> bool:
         """Frames in Spark's own shuffle are told apart by their task alone."""
         return choose_store(settings, self._context).kind != "spark"
 
     def start(self, job: QueryJob) -> RunningJob:
-        resident = self._resident.start(job)
+        check_files(self._conf, job.settings)
+        self._memory.check(job.settings)
+        resident = self._resident.start(SqlEntry(self._sql_tab, job).job)
         if resident is not None:
             return resident
-        running = SparkJob(job, self._context, self.spark, self._feeding)
+        running = SparkJob(self._context, self.spark, self._feeding, self._memory, SqlEntry(self._sql_tab, job))
         self._jobs.add(running)
         return begin_or_cancel(running)
+
+    def _network_protection(self) -> str | None:
+        """Connections on loopback need none."""
+        return None if is_local(self._context) else network_protection(self._conf)
 
     def reaches(self, directory: Path) -> bool:
         if is_local(self._context):

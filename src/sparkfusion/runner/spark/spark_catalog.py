@@ -6,17 +6,24 @@ whether there is more to it than files: a view, a row filter, a padded column, c
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
+import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql.types import StructType
 
 from sparkfusion.errors import UserError, clean_message
-from sparkfusion.runner.base import CatalogTable, ListedTable, SparkWrite
+from sparkfusion.runner.base import CatalogFile, CatalogTable, ListedTable, SparkWrite
+from sparkfusion.runner.spark.classic_parts import Py4JError, Py4JJavaError
+from sparkfusion.runner.spark.file_ends import read_end
+from sparkfusion.runner.spark.listed_files import OnlySparkError
 from sparkfusion.runner.spark.spark_errors import spark_error
-from sparkfusion.runner.spark.table_files import OnlySparkError, list_table_files
+from sparkfusion.runner.spark.table_files import list_table_files, read_dates
+from sparkfusion.runner.table_versions import split_version
 
 if TYPE_CHECKING:
     from sparkfusion.runner.spark.spark_tables import SparkTables
@@ -30,7 +37,6 @@ _UNKNOWN = frozenset(
         "MISSING_CATALOG_ABILITY",
     }
 )
-_REBASE_MODE = "spark.sql.parquet.datetimeRebaseModeInRead"
 _SPARKS_ERRORS = (PySparkException, Py4JJavaError)
 _HARMLESS_METADATA = frozenset({"comment"})
 
@@ -41,21 +47,46 @@ class CatalogOfSpark:
     def __init__(self, session: SparkSession, tables: SparkTables) -> None:
         self._session = session
         self._tables = tables
+        self._named: dict[str, tuple[str, Any]] = {}
+
+    @contextmanager
+    def naming(self, dataframes: Mapping[str, tuple[str, Any]]) -> Iterator[None]:
+        self._named.update(dataframes)
+        try:
+            yield
+        finally:
+            for name in dataframes:
+                del self._named[name]
+
+    def read_end(self, file: CatalogFile, count: int) -> bytes:
+        return read_end(self._session, file.path, file.size, count)
 
     def find(self, name: tuple[str, ...]) -> CatalogTable | None:
-        shown = ".".join(name)
-        if not self._has(name):
-            return None
+        shown, named = self._named.get(name[-1], (".".join(name), None))
+        if named is None and not self._has(name):
+            return self._find_version(name)
         try:
-            dataframe = self._session.table(quote(name))
+            dataframe = named if named is not None else self._session.table(quote(name))
             plan = _optimized(dataframe)
         except _SPARKS_ERRORS as error:
             raise _refused(shown, error) from error
+        return self._describe(shown, dataframe, plan)
+
+    def _find_version(self, name: tuple[str, ...]) -> CatalogTable | None:
+        """A version of a table, which its catalog keeps. Spark's own Parquet tables have none, and Spark says so."""
+        shown, version = ".".join(name), split_version(name)
+        if version is None or not self._has(version[0]):
+            return None
         try:
-            schema = self._tables.schema_of(dataframe)
-        except UserError as error:
-            error.message = f"cannot read table {shown!r} of Spark's catalog: {error.message}"
-            raise
+            dataframe = self._session.sql(f"SELECT * FROM {quote(version[0])} {version[1]}")
+            plan = _optimized(dataframe)
+        except _SPARKS_ERRORS as error:
+            raise _refused(shown, error) from error
+        return self._describe(shown, dataframe, plan)
+
+    def _describe(self, shown: str, dataframe: DataFrame, plan: Any) -> CatalogTable:
+        """What Spark would read. `plan`: Spark's optimized one of `dataframe`, if it shows it."""
+        schema = self._schema_of(shown, dataframe)
         try:
             if plan is None:
                 raise OnlySparkError("this Spark does not show its plans")
@@ -67,10 +98,18 @@ class CatalogOfSpark:
             return CatalogTable(
                 shown, schema, dataframe, why_spark=f"Spark does not tell its files ({_first_line(error)})"
             )
-        if tuple(schema.names[len(schema) - len(found.partitions) :]) != found.partitions:
-            return CatalogTable(shown, schema, dataframe, why_spark="its partition columns are not the last ones")
-        trusts = str(self._session.conf.get(_REBASE_MODE)).upper() == "CORRECTED"
-        return CatalogTable(shown, schema, dataframe, found.files, found.partitions, trusts_dates=trusts)
+        if not set(found.partitions) <= set(schema.names):
+            return CatalogTable(shown, schema, dataframe, why_spark="its partition columns are not columns of it")
+        dates = read_dates(self._session)
+        dates = replace(dates, why_int96=found.why_int96 or dates.why_int96)
+        return CatalogTable(shown, schema, dataframe, found.files, found.partitions, dates, origin=found.origin)
+
+    def _schema_of(self, shown: str, dataframe: DataFrame) -> pa.Schema:
+        try:
+            return self._tables.schema_of(dataframe)
+        except UserError as error:
+            error.message = f"cannot read table {shown!r} of Spark's catalog: {error.message}"
+            raise
 
     def _has(self, name: tuple[str, ...]) -> bool:
         """Asked first, because Spark logs an error when it does not find a table that it should read."""

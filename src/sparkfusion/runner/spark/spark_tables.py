@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -18,7 +19,7 @@ from sparkfusion.errors import UserError
 from sparkfusion.ids import TableId
 from sparkfusion.plan.table_reads import TableRead, tables_read
 from sparkfusion.plan.wire import decode
-from sparkfusion.runner.base import AdoptedTable
+from sparkfusion.runner.base import AdoptedTable, SparkAnswers
 from sparkfusion.runner.spark.filters import spark_filter
 from sparkfusion.runner.spark.spark_catalog import CatalogOfSpark
 from sparkfusion.runner.spark.spark_types import arrow_schema
@@ -43,6 +44,9 @@ class SparkTables(ABC):
         self._frames: dict[TableId, tuple[DataFrame, AdoptedTable]] = {}
         self.catalog = CatalogOfSpark(session, self)
 
+    def configuration(self) -> Mapping[str, str]:
+        return dict(self._session.conf.getAll)
+
     def adopt(self, source: object) -> AdoptedTable:
         dataframe = self._find_table(source) if isinstance(source, str) else source
         if not isinstance(dataframe, DataFrame):
@@ -63,6 +67,25 @@ class SparkTables(ABC):
         with self._lock:
             self._frames[table.id] = (dataframe, table)
         return table
+
+    @contextmanager
+    def reading(self, tables: Mapping[str, str]) -> Iterator[SparkAnswers]:
+        taken = {found.name for found in self._session.catalog.listTables() if found.isTemporary}.intersection(tables)
+        if taken:
+            raise UserError(
+                f"Spark SQL cannot read the tables {', '.join(sorted(taken))}: the Spark session has temporary views "
+                "of these names",
+                hint="use another Spark session, such as spark.newSession()",
+            )
+        made = []
+        try:
+            for name, url in tables.items():
+                self._session.read.parquet(url).createTempView(name)
+                made.append(name)
+            yield lambda text: self._session.sql(text).toArrow()
+        finally:
+            for name in made:
+                self._session.catalog.dropTempView(name)
 
     def release(self, table: TableId) -> None:
         self._frames.pop(table, None)  # without the lock: a garbage collection may come here while it is held

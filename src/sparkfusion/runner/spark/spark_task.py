@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from sparkfusion.transport.codec import (
     pack_report,
     report_of,
 )
-from sparkfusion.transport.feed_address import FeedAddress
+from sparkfusion.transport.feed_address import FeedAddress, MailAddress
 from sparkfusion.transport.message import unpack
 from sparkfusion.worker.task import TaskOrder, TaskReport
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
 
 _TABLE_MARK = b"SFtable"
+_KEY = struct.Struct(">q")
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,11 @@ class ToRows:
     """Frames leave as rows, with the answer. `keyed`, for a shuffle: each row comes after its partition's number."""
 
     keyed: bool
+
+
+def row_key(partition: int) -> bytes:
+    """What comes before a row that is for this partition of a shuffle."""
+    return _KEY.pack(partition)
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,7 @@ class StageWiring:
     frames_url: str = field(default="", repr=False)
     answers_errors: bool = True
     news: Accumulator[tuple[bytes, ...]] | None = None
-    feeds: FeedAddress | None = None
+    feeds: FeedAddress | MailAddress | None = None
     carried: tuple[CarriedInput, ...] = ()
 
 

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import date
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark
 
-from sparkfusion.runner.base import CatalogFile
+from sparkfusion.runner.base import CatalogFile, SparkDates
+from sparkfusion.runner.spark.delta_table import is_delta, list_delta_files
+from sparkfusion.runner.spark.iceberg_table import iceberg_table, list_iceberg_files
+from sparkfusion.runner.spark.listed_files import (
+    PLAIN_NAME,
+    PLAIN_TEXT,
+    ListedFiles,
+    OnlySparkError,
+    class_name,
+    file_path,
+    lines,
+    simple_class,
+)
 
 _PARQUET = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
 _FILES = "org.apache.spark.sql.execution.datasources.HadoopFsRelation"
@@ -26,14 +38,15 @@ _MUST_BE_OFF = (
     "spark.sql.files.ignoreMissingFiles",
     "spark.sql.parquet.fieldId.read.enabled",
 )
+_DATES_MODE = "spark.sql.parquet.datetimeRebaseModeInRead"
+_INT96_MODE = "spark.sql.parquet.int96RebaseModeInRead"
+_AS_INSTANTS = {"spark.sql.parquet.int96AsTimestamp": "true", "spark.sql.parquet.int96TimestampConversion": "false"}
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _EPOCH = date(1970, 1, 1)
-_PLAIN_TEXT = re.compile(r"[\w .,+@~-]+", re.ASCII)
-_PLAIN_NAME = re.compile(r"\w+", re.ASCII)
-_PLAIN_PATH = re.compile(r"[\w .,+@~=/-]+", re.ASCII)
 _WHOLE = re.compile(r"-?(?:0|[1-9]\d*)")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _WHOLE_TYPES = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
+_STATUS = re.compile(r"; isDirectory=false; length=(?P<size>\d+);.*?; modification_time=(?P<modified>\d+);")
 _SEPARATOR = "\u0001"
 _WHY = {
     "View": "it is a view, whose SQL is Spark's",
@@ -45,52 +58,83 @@ _WHY = {
 }
 
 
-class OnlySparkError(Exception):
-    """Why only Spark can read a table."""
-
-
-@dataclass(frozen=True)
-class ListedFiles:
-    files: tuple[CatalogFile, ...]
-    partitions: tuple[str, ...]
-
-
 def list_table_files(session: SparkSession, dataframe: DataFrame, optimized: Any) -> ListedFiles:
     """Every file that Spark would read for the whole table. Raises `OnlySparkError` if there is more to it.
 
     Args:
         optimized: Spark's optimized plan of `dataframe`, a table of the catalog.
     """
-    _check_plan(dataframe._jdf.queryExecution().analyzed(), optimized)
+    analyzed = _without_names(dataframe._jdf.queryExecution().analyzed())
+    if (iceberg := iceberg_table(analyzed, optimized)) is not None:
+        return list_iceberg_files(iceberg, analyzed.options(), session.conf, dataframe.columns)
+    _check_plan(analyzed, optimized)
     relation = optimized.relation()
-    if _class(relation) != _FILES:
+    if class_name(relation) != _FILES:
         raise OnlySparkError("it is not made of files")
-    if _class(relation.fileFormat()) != _PARQUET:
+    if is_delta(relation):
+        _check_options(session, relation)
+        return list_delta_files(relation, lambda index: _list_all(session, index))
+    if class_name(relation.fileFormat()) != _PARQUET:
         raise OnlySparkError(_why_format(relation))
     _check_options(session, relation)
     index = relation.location()
-    if _simple_class(index) not in _INDEXES:
-        raise OnlySparkError(f"its files are listed by {_simple_class(index)}")
-    if _simple_class(index) == _FROM_CATALOG:
+    if simple_class(index) not in _INDEXES:
+        raise OnlySparkError(f"its files are listed by {simple_class(index)}")
+    if simple_class(index) == _FROM_CATALOG:
         index = index.filterPartitions(getattr(getattr(_jvm(session).scala.collection.immutable, "Nil$"), "MODULE$"))
-    listed = _jvm(session).org.apache.hadoop.util.StringUtils.join("\n", index.inputFiles())  # all in one call
-    paths = [_local_path(url) for url in _lines(listed)]
+    listed = _with_sizes(index, [file_path(url) for url in _list_all(session, index)])
     columns = spark.StructType.fromJson(json.loads(relation.partitionSchema().json()))
     if not columns.fields:
-        return ListedFiles(tuple(CatalogFile(path) for path in sorted(paths)), ())
+        return ListedFiles(listed)
     known = frozenset(index.partitionSpec().partitions().mkString(_SEPARATOR).split(_SEPARATOR))
     if len({partition.rpartition("],")[2] for partition in known}) < len(known):
         raise OnlySparkError("two partitions are in the same directory")
-    files = tuple(CatalogFile(path, _values(path, columns, known)) for path in sorted(paths))
+    files = tuple(replace(file, values=_values(file.path, columns, known)) for file in listed)
     return ListedFiles(files, tuple(columns.names))
+
+
+def read_dates(session: SparkSession) -> SparkDates:
+    """What Spark's settings say about dates and timestamps in Parquet files."""
+    odd = [name for name, usual in _AS_INSTANTS.items() if str(session.conf.get(name)).lower() != usual]
+    return SparkDates(
+        trusts_dates=str(session.conf.get(_DATES_MODE)).upper() == "CORRECTED",
+        trusts_int96=str(session.conf.get(_INT96_MODE)).upper() == "CORRECTED",
+        why_int96=f"{odd[0]} is {session.conf.get(odd[0])}" if odd else None,
+    )
+
+
+def _list_all(session: SparkSession, index: Any) -> list[str]:
+    """The URLs of all files that a file index of Spark's lists, in one call."""
+    return lines(_jvm(session).org.apache.hadoop.util.StringUtils.join("\n", index.inputFiles()))
+
+
+def _with_sizes(index: Any, paths: list[str]) -> tuple[CatalogFile, ...]:
+    """The files in the order of their paths. If they are in an object store, with what Spark's listing says of them."""
+    if not any("://" in path for path in paths):
+        return tuple(CatalogFile(path) for path in sorted(paths))
+    if len({urlsplit(path)[:2] for path in paths}) > 1:
+        raise OnlySparkError("its files are in several places")
+    statuses = index.allFiles().mkString(_SEPARATOR).split(_SEPARATOR)  # in the order of `inputFiles`
+    found = [_STATUS.search(status) for status in statuses]
+    if len(found) != len(paths) or None in found:
+        raise OnlySparkError("Spark does not tell the sizes of its files")
+    sizes = [(int(status["size"]), int(status["modified"])) for status in found if status is not None]
+    return tuple(CatalogFile(path, (), *each) for path, each in sorted(zip(paths, sizes, strict=True)))
+
+
+def _without_names(analyzed: Any) -> Any:
+    """A plan without what only names it: aliases, and a SELECT of all columns as they are."""
+    while simple_class(analyzed) == "SubqueryAlias" or (
+        simple_class(analyzed) == "Project" and analyzed.output().equals(analyzed.child().output())
+    ):
+        analyzed = analyzed.child()
+    return analyzed
 
 
 def _check_plan(analyzed: Any, optimized: Any) -> None:
     """The plan of a table of files is the relation and nothing else: no view, no filter, no projection."""
-    while _simple_class(analyzed) == "SubqueryAlias":
-        analyzed = analyzed.child()
     for plan in (analyzed, optimized):
-        kind = _simple_class(plan)
+        kind = simple_class(plan)
         if kind != "LogicalRelation":
             raise OnlySparkError(_WHY.get(kind, f"Spark's plan of it is not a plain scan but starts with {kind}"))
 
@@ -100,29 +144,17 @@ def _why_format(relation: Any) -> str:
     if name in ("csv", "json"):
         return f"its format is {name}, where Spark reads bad and empty values in its own way"
     if name == "parquet":  # of Delta, for example
-        return f"its Parquet files are read by {_simple_class(relation.fileFormat())}"
+        return f"its Parquet files are read by {simple_class(relation.fileFormat())}"
     return f"its format is {name}"
 
 
 def _check_options(session: SparkSession, relation: Any) -> None:
-    names = {name.lower() for name in _lines(relation.options().keys().mkString("\n"))}
+    names = {name.lower() for name in lines(relation.options().keys().mkString("\n"))}
     if odd := names - _HARMLESS_OPTIONS:
         raise OnlySparkError(f"it has the option {', '.join(sorted(odd))}, which may change what Spark reads")
     for name in _MUST_BE_OFF:
         if str(session.conf.get(name, "false")).lower() != "false":
             raise OnlySparkError(f"{name} is on")
-
-
-def _local_path(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme != "file" or parts.netloc:
-        raise OnlySparkError(f"its files are at {parts.scheme}://{parts.netloc}, not on this machine")
-    path = unquote(parts.path)
-    if not _PLAIN_PATH.fullmatch(path):
-        raise OnlySparkError("the path of a file has characters that need escapes")
-    if not path.endswith(".parquet"):
-        raise OnlySparkError("it has files whose names do not end in .parquet")
-    return path
 
 
 def _values(path: str, columns: spark.StructType, known: frozenset[str]) -> tuple[str | None, ...]:
@@ -136,12 +168,13 @@ def _values(path: str, columns: spark.StructType, known: frozenset[str]) -> tupl
     values: list[str | None] = []
     printed = []
     for (name, _, text), field in zip(pairs, columns.fields, strict=True):
-        if name != field.name or not _PLAIN_NAME.fullmatch(name):
+        if name != field.name or not PLAIN_NAME.fullmatch(name):
             raise OnlySparkError(f"a partition is in the directory {directory!r}, which is not named after its columns")
         value = None if text == _NULL else text
         values.append(value)
         printed.append("null" if value is None else _as_printed(value, field))
-    if f"PartitionPath([{','.join(printed)}],file:{directory})" not in known:
+    place = directory if "://" in directory else f"file:{directory}"
+    if f"PartitionPath([{','.join(printed)}],{place})" not in known:
         raise OnlySparkError(f"a partition is in the directory {directory!r}, which does not tell its values")
     return tuple(values)
 
@@ -151,7 +184,7 @@ def _as_printed(text: str, field: spark.StructField) -> str:
     kind = field.dataType
     if isinstance(kind, _WHOLE_TYPES) and _WHOLE.fullmatch(text) and text != "-0":
         return text
-    if type(kind) is spark.StringType and _PLAIN_TEXT.fullmatch(text) and text != "null":
+    if type(kind) is spark.StringType and PLAIN_TEXT.fullmatch(text) and text != "null":
         return text
     if isinstance(kind, spark.DateType) and _DAY.fullmatch(text):
         try:
@@ -159,18 +192,6 @@ def _as_printed(text: str, field: spark.StructField) -> str:
         except ValueError:
             pass
     raise OnlySparkError(f"partition column {field.name!r} has the value {text!r} of type {kind.simpleString()}")
-
-
-def _lines(text: str) -> list[str]:
-    return text.split("\n") if text else []
-
-
-def _class(thing: Any) -> str:
-    return str(thing.getClass().getName())
-
-
-def _simple_class(thing: Any) -> str:
-    return str(thing.getClass().getSimpleName())
 
 
 def _jvm(session: SparkSession) -> Any:

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 _CANCEL_AGAIN_SECONDS = 0.1
+_EXECUTION = "spark.sql.execution.id"
 _log = logging.getLogger("sparkfusion")
 
 
@@ -73,15 +74,23 @@ class TaggedJobs(ABC):
 
 
 class ClassicJobs(TaggedJobs):
-    """Jobs of a Spark context."""
+    """Jobs of a Spark context. `execution` gives the number of the entry in Spark's SQL tab that they belong to."""
 
-    def __init__(self, spark: SparkContext, tag: str) -> None:
+    def __init__(self, spark: SparkContext, tag: str, execution: Callable[[], int | None] = lambda: None) -> None:
         super().__init__(tag)
         self._spark = spark
+        self._execution = execution
 
     def _begin(self, description: str) -> None:
         self._spark.addJobTag(self._tag)
         self._spark.setJobDescription(description)
+        execution = self._execution()
+        if execution is not None:
+            self._spark.setLocalProperty(_EXECUTION, str(execution))
+
+    def _end(self) -> None:
+        if self._spark._jsc is not None and self._execution() is not None:
+            self._spark._jsc.setLocalProperty(_EXECUTION, None)
 
     def _cancel(self) -> None:
         self._spark.cancelJobsWithTag(self._tag)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import platform
 import sys
 import tempfile
@@ -20,9 +21,11 @@ from sparkfusion.exchange.owned import OwnedDirectory
 from sparkfusion.runner.spark.choice import StoreChoice
 from sparkfusion.runner.spark.connect.task_rows import ask_tasks
 from sparkfusion.runner.spark.environment import MOST_TASKS, Answer, cluster_remedy, compare, reporter
+from sparkfusion.runner.spark.executor_memory import ExecutorBudget, read_memory
 from sparkfusion.runner.spark.feeding import LOOPBACK
 from sparkfusion.runner.spark.master import attempts_on, names_one_machine
-from sparkfusion.runner.spark.reach import Visit, Visitor, meet
+from sparkfusion.runner.spark.protection import network_protection
+from sparkfusion.runner.spark.reach import Visit, Visitor, meet, try_address
 from sparkfusion.runner.spark.shipping import build_zip
 from sparkfusion.runner.spark.spark_errors import spark_error
 from sparkfusion.urls import is_url, show_url
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
 _MOST_SLOTS = 4096
+_log = logging.getLogger("sparkfusion")
 _STORE_HINT = (
     "set sparkfusion.store_dir to a directory, or to a URL such as s3://bucket/frames, that this program and all "
     "executors reach"
@@ -47,6 +51,7 @@ class Findings:
     hosts: frozenset[str] = frozenset()
     reached: set[str] = field(default_factory=set)
     near: bool | None = None
+    addresses: dict[tuple[str, int], bool] = field(default_factory=dict)
 
 
 _found: weakref.WeakKeyDictionary[SparkSession, Findings] = weakref.WeakKeyDictionary()
@@ -59,6 +64,7 @@ class ConnectApplication:
     def __init__(self, session: SparkSession) -> None:
         self.session = session
         self._found = _found.setdefault(session, Findings())
+        self.memory = ExecutorBudget(lambda: read_memory(self.master, self.conf))
 
     @property
     def host(self) -> str:
@@ -68,17 +74,17 @@ class ConnectApplication:
     @functools.cached_property
     def master(self) -> str:
         """Spark's master; empty if the server does not tell."""
-        return self._conf("spark.master") or ""
+        return self.conf("spark.master") or ""
 
     @functools.cached_property
     def attempts(self) -> int:
-        return attempts_on(self.master, self._conf("spark.task.maxFailures"))
+        return attempts_on(self.master, self.conf("spark.task.maxFailures"))
 
     @functools.cached_property
     def cores_per_task(self) -> int | None:
         if names_one_machine(self.master):
             return None
-        return int(self._conf("spark.task.cpus") or 1)
+        return int(self.conf("spark.task.cpus") or 1)
 
     @property
     def slots(self) -> int:
@@ -133,9 +139,36 @@ class ConnectApplication:
         if self.is_near():
             return LOOPBACK
         raise UserError(
-            f"feeds need an address of this machine that tasks of Spark Connect at {self.host} reach",
-            hint="set sparkfusion.feed_host to that address, and sparkfusion.feed_port to a port that is open for them",
+            "sparkfusion.feed_transport is service, and this needs an address of this machine that tasks of Spark "
+            f"Connect at {self.host} reach",
+            hint="set sparkfusion.feed_host to that address, and sparkfusion.feed_port to a port that is open for "
+            "them; or set sparkfusion.feed_transport to mailbox, which needs no connection",
         )
+
+    def network_protection(self) -> str | None:
+        """What asks to protect connections between tasks and this process; None if nothing does."""
+        if self.is_near():
+            return None
+        secure = getattr(getattr(self.session.client, "_builder", None), "secure", False)
+        return network_protection(self.conf) or ("the TLS of the Spark Connect session" if secure else None)
+
+    def reaches_address(self, host: str, port: int) -> bool:
+        """Whether all tasks can connect to this address of ours. Takes a small job, once for each address."""
+        self.check()
+        with self._found.lock:
+            if (host, port) not in self._found.addresses:
+                problems = [visit for visit in self._send(functools.partial(try_address, host, port)) if visit.problem]
+                self._found.addresses[host, port] = not problems
+                if problems:
+                    _log.warning(
+                        "the task on %s cannot connect to this program at %s:%s: %s. Work units of feeds go through "
+                        "files of the store instead (sparkfusion.feed_transport)",
+                        problems[0].host,
+                        host,
+                        port,
+                        problems[0].problem,
+                    )
+            return self._found.addresses[host, port]
 
     def choose_store(self, settings: Settings) -> StoreChoice:
         """The store that the user set, otherwise the one that fits. Raises if there is none."""
@@ -196,7 +229,8 @@ class ConnectApplication:
             )
         return cluster_remedy(here, packages)
 
-    def _conf(self, name: str) -> str | None:
+    def conf(self, name: str) -> str | None:
+        """A setting of the server's Spark; None if it is not set, or the server does not tell."""
         try:
             found = self.session.conf.get(name, None)
         except Exception as error:

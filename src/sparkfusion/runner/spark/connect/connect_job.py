@@ -28,7 +28,7 @@ class ConnectJob(ExecutorJob):
     def __init__(
         self, job: QueryJob, application: ConnectApplication, tables: ConnectTables, feeding: LazyFeedServer
     ) -> None:
-        super().__init__(job, application.attempts, feeding)
+        super().__init__(job, application.attempts, feeding, application.memory)
         self._application = application
         self._tables = tables
         choice = application.choose_store(job.settings)
@@ -41,6 +41,15 @@ class ConnectJob(ExecutorJob):
         self._parts_lock = threading.Lock()
         self._parts_of_stage: dict[StageId, tuple[PartFile, ...] | None] = {}
         self._serve_feeds()
+
+    def _feeds_by_mail(self) -> bool:
+        settings = self._job.settings
+        if settings.text("feed_transport") != "auto":
+            return super()._feeds_by_mail()
+        if not settings.text("feed_host"):
+            return not self._application.is_near()
+        server = self._feeding.server(settings)
+        return not self._application.reaches_address(self._feeding.host(settings), server.port)
 
     def _reads_tables(self, plan: bytes) -> bool:
         return self._tables.read_by(plan)

@@ -27,6 +27,10 @@ class ConnectJobs(TaggedJobs):
     def _end(self) -> None:
         self._session.removeTag(self._tag)
 
+    def interrupt(self) -> None:
+        """Cancel the operations that run now. Waits a moment for the server."""
+        self._cancel()
+
     def _cancel(self) -> None:
         """In a thread of its own: if the server is gone, the client tries for minutes to reach it."""
         if self._call is None or not self._call.is_alive():

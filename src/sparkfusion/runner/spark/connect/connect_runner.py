@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import weakref
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sparkfusion.config import Settings
 from sparkfusion.errors import SparkfusionError, UserError
@@ -17,10 +17,13 @@ from sparkfusion.runner.spark.connect.application import ConnectApplication
 from sparkfusion.runner.spark.connect.connect_job import ConnectJob
 from sparkfusion.runner.spark.connect.connect_jobs import ConnectJobs
 from sparkfusion.runner.spark.connect.connect_tables import ConnectTables
+from sparkfusion.runner.spark.connect.kept_job import KeptJob
 from sparkfusion.runner.spark.feeding import LazyFeedServer
 from sparkfusion.runner.spark.head_start import HeadStart
+from sparkfusion.runner.spark.protection import check_files
 from sparkfusion.urls import is_url
 
+Job = TypeVar("Job", bound=ConnectJob)
 OLDEST_SERVER = (4, 1)
 """The first that brings a row to a task by its number: `repartitionById`."""
 
@@ -32,8 +35,8 @@ class ConnectRunner:
         application = ConnectApplication(open_server_session(session))
         self._application = application
         self._jobs: weakref.WeakSet[ConnectJob] = weakref.WeakSet()
-        self.spark = ConnectTables(application)
-        self._feeding = LazyFeedServer(application.feed_host)
+        self.spark = ConnectTables(application, self._start_kept)
+        self._feeding = LazyFeedServer(application.feed_host, application.network_protection)
         jobs = ConnectJobs(application.session, f"sparkfusion-check-{new_query_id()}")
         self._head_start = HeadStart(jobs, application.check, is_needed=not application.is_checked)
 
@@ -44,17 +47,29 @@ class ConnectRunner:
     @property
     def machines(self) -> int:
         """As on a classic session: with a local master one, otherwise as many as tasks run at once."""
-        return max(2, self.slots // self.cores_per_task) if self.cores_per_task is not None else 1
+        return max(1, self.slots // self.cores_per_task) if self.cores_per_task is not None else 1
 
     @property
     def cores_per_task(self) -> int | None:
         return self._application.cores_per_task
 
+    @property
+    def machine_memory(self) -> int:
+        return 0 if self.cores_per_task is None else self._application.memory.share()
+
     def takes_wide_tasks(self, settings: Settings) -> bool:
         return True
 
     def start(self, job: QueryJob) -> RunningJob:
-        running = ConnectJob(job, self._application, self.spark, self._feeding)
+        return self._start(job, ConnectJob)
+
+    def _start_kept(self, job: QueryJob) -> KeptJob:
+        return self._start(job, KeptJob)
+
+    def _start(self, job: QueryJob, kind: type[Job]) -> Job:
+        check_files(self._application.conf, job.settings)
+        self._application.memory.check(job.settings)
+        running = kind(job, self._application, self.spark, self._feeding)
         self._jobs.add(running)
         return begin_or_cancel(running)
 

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
 from sparkfusion.errors import InternalError, QueryCancelledError, UserError
 from sparkfusion.ids import SourceFile, TableId
+from sparkfusion.plan.stage import StageGraph
 from sparkfusion.plan.table_reads import tables_read
 from sparkfusion.plan.wire import decode
 from sparkfusion.runner.base import QueryJob
 from sparkfusion.runner.spark.casts import table_for_spark
 from sparkfusion.runner.spark.connect.application import ConnectApplication
-from sparkfusion.runner.spark.connect.part_files import PartOrder, WrittenPart, write_part, written_of
+from sparkfusion.runner.spark.connect.part_files import (
+    PartOrder,
+    PartsToRead,
+    WrittenPart,
+    read_parts,
+    write_part,
+    written_of,
+)
 from sparkfusion.runner.spark.connect.task_rows import ANSWER, read_answers
 from sparkfusion.runner.spark.spark_errors import spark_error
 from sparkfusion.runner.spark.spark_tables import LARGEST_GUESS, SparkTables
@@ -32,19 +41,56 @@ _ESTIMATE = re.compile(r"sizeInBytes=([\d.E+]+) (\w*)B\b")
 _UNITS = {unit: 1 << (10 * power) for power, unit in enumerate(("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"))}
 
 
+class ComputedRows(Protocol):
+    """A query that runs, and whose rows stay in the files of its tasks until `remove_files`."""
+
+    @property
+    def wiring(self) -> StageWiring:
+        """How tasks find the files."""
+        ...
+
+    def wait(self) -> tuple[tuple[SourceFile, ...], ...]:
+        """Wait for the end of the query, and return the files of each of its last tasks that has rows."""
+        ...
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Around a job of this thread that reads the files. It is cancelled with the query."""
+        ...
+
+    def remove_files(self) -> None:
+        """Cancel what still runs, and remove the files. Idempotent."""
+        ...
+
+
 class ConnectTables(SparkTables):
     """The DataFrames of a Connect session. When a stage reads one, a job writes its rows to the query's store first."""
 
-    is_lazy = False
-
-    def __init__(self, application: ConnectApplication) -> None:
+    def __init__(self, application: ConnectApplication, start: Callable[[QueryJob], ComputedRows]) -> None:
         from pyspark.sql.connect import functions
 
         super().__init__(application.session, functions)
         self._application = application
+        self._start = start
+
+    def takes(self, graph: StageGraph) -> bool:
+        """Rows that this process still has to count come from here."""
+        return graph.head.fetch is None and not graph.head.skip
 
     def to_spark(self, job: QueryJob, schema: pa.Schema) -> Any:
-        raise InternalError("a query on Spark Connect has no lineage: its rows are computed first")
+        """Run a query now, and let Spark keep its rows. They pass from executors to executors, not through here."""
+        computed = self._start(job)
+        try:
+            parts = computed.wait()
+            if not parts:
+                return self.from_rows(schema.empty_table())
+            work = functools.partial(read_parts, PartsToRead(parts, computed.wiring, schema.serialize().to_pybytes()))
+            frame: Any = self._session.range(0, len(parts), 1, len(parts)).mapInArrow(work, spark_schema(schema))
+            with computed.reading():
+                return frame.localCheckpoint()
+        except Exception as error:
+            raise spark_error(error, []) from error
+        finally:
+            computed.remove_files()
 
     def from_rows(self, rows: pa.Table) -> Any:
         """Rows of this process as a DataFrame: the client sends them to the server."""

@@ -1,4 +1,5 @@
-"""On an executor: a partition of a registered DataFrame becomes a file of the query's store."""
+"""On an executor: a partition of a registered DataFrame becomes a file of the query's store, and files become rows of
+a DataFrame."""
 
 from __future__ import annotations
 
@@ -12,10 +13,14 @@ import pyarrow as pa
 from sparkfusion.exchange.frames import FrameFileWriter, write_options
 from sparkfusion.exchange.manifest import FrameFile
 from sparkfusion.exchange.remote import upload
-from sparkfusion.ids import TableId
+from sparkfusion.ids import SourceFile, TableId
+from sparkfusion.runner.spark.casts import for_spark
 from sparkfusion.runner.spark.connect.task_rows import answer_batch
+from sparkfusion.runner.spark.inputs import bring_inputs
 from sparkfusion.runner.spark.spark_task import StageWiring, ToUrl
+from sparkfusion.runner.spark.spark_types import spark_arrow_schema
 from sparkfusion.runner.spark.workplace import workplace
+from sparkfusion.worker.task import TaskInput
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,28 @@ def write_part(order: PartOrder, batches: Iterable[pa.RecordBatch]) -> Iterator[
             (file,) = upload((file,), order.wiring.frames_url, Path(file.path).stem)
         written = WrittenPart(partition, file.path, file.bytes)
         yield answer_batch(json.dumps(asdict(written)).encode())
+
+
+@dataclass(frozen=True)
+class PartsToRead:
+    """The files of a query's last tasks, by task, and the schema of their rows."""
+
+    parts: tuple[tuple[SourceFile, ...], ...]
+    wiring: StageWiring
+    schema: bytes
+
+
+def read_parts(order: PartsToRead, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Give the rows of the parts whose numbers come in to Spark, in its types."""
+    target = spark_arrow_schema(pa.ipc.read_schema(pa.py_buffer(order.schema)))
+    numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
+    with workplace(order.wiring) as place:
+        inputs = tuple(TaskInput(0, number, order.parts[number]) for number in numbers)
+        for brought in bring_inputs(inputs, order.wiring.frames_url, place.directory("inputs")):
+            for file in brought.files:
+                with pa.memory_map(file.path) as source, pa.ipc.open_file(source) as reader:
+                    for index in range(reader.num_record_batches):
+                        yield for_spark(reader.get_batch(index), target)
 
 
 def written_of(answer: bytes) -> WrittenPart:

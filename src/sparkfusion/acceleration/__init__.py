@@ -1,0 +1,1 @@
+"""Queries of Spark, answered by sparkfusion if it would give the same answer."""
