@@ -27,15 +27,33 @@ else:
         return sorted({*globals(), *__all__})
 
 
+def load_ipython_extension(ipython):  # type: ignore[no-untyped-def]
+    """Called by `%load_ext sparkfusion`."""
+    from sparkfusion.notebook import magic
+
+    magic.load(ipython)
+
+
+def unload_ipython_extension(ipython):  # type: ignore[no-untyped-def]
+    """Called by `%unload_ext sparkfusion`."""
+    from sparkfusion.notebook import magic
+
+    magic.unload(ipython)
+
+
 __all__ = [
+    "Acceleration",
     "Cluster",
     "DataFrame",
+    "Explanation",
+    "Expr",
     "ExternalError",
     "FeedContext",
     "FeedError",
     "FeedStats",
     "FileUnit",
     "InternalError",
+    "Measurement",
     "PlanTooDeepError",
     "PlanTooLargeError",
     "QueryCancelledError",
@@ -56,5 +74,15 @@ __all__ = [
     "WorkUnitFeedProvider",
     "WorkerLostError",
     "__version__",
+    "accelerate",
+    "col",
+    "column",
     "connect",
+    "functions",
+    "history",
+    "lit",
+    "literal",
+    "udaf",
+    "udf",
+    "udwf",
 ]

@@ -2,6 +2,10 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
+from datafusion import Expr, col, column, functions, lit, literal, udaf, udf, udwf
+
+from sparkfusion.acceleration.accelerate import Acceleration, accelerate
+from sparkfusion.acceleration.measurement import Measurement
 from sparkfusion.errors import (
     ExternalError,
     InternalError,
@@ -22,7 +26,9 @@ from sparkfusion.feed.feed import WorkUnitFeed
 from sparkfusion.feed.provider import FeedContext, ReaderContext, WorkUnitFeedProvider
 from sparkfusion.feed.rejected import Rejected, RejectedLine
 from sparkfusion.feed.units import FileUnit, WorkUnit
+from sparkfusion.observe.past_queries import history
 from sparkfusion.session.dataframe import DataFrame
+from sparkfusion.session.explanation import Explanation
 from sparkfusion.session.query import RunningQuery
 from sparkfusion.session.session import Session, connect
 from sparkfusion.transport.membership import Cluster
@@ -33,14 +39,18 @@ except PackageNotFoundError:  # run from a source tree that is not installed
     __version__ = "0+unknown"
 
 __all__ = [
+    "Acceleration",
     "Cluster",
     "DataFrame",
+    "Explanation",
+    "Expr",
     "ExternalError",
     "FeedContext",
     "FeedError",
     "FeedStats",
     "FileUnit",
     "InternalError",
+    "Measurement",
     "PlanTooDeepError",
     "PlanTooLargeError",
     "QueryCancelledError",
@@ -61,5 +71,15 @@ __all__ = [
     "WorkUnitFeedProvider",
     "WorkerLostError",
     "__version__",
+    "accelerate",
+    "col",
+    "column",
     "connect",
+    "functions",
+    "history",
+    "lit",
+    "literal",
+    "udaf",
+    "udf",
+    "udwf",
 ]

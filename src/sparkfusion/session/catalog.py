@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable, Mapping, Sequence
-from os import PathLike
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,129 +10,27 @@ import datafusion
 import pyarrow as pa
 from datafusion import SessionContext
 
-from sparkfusion.errors import SparkfusionError, UserError, clean_message
+from sparkfusion.errors import UserError, clean_message
 from sparkfusion.extras import import_extra
 from sparkfusion.feed.feed import WorkUnitFeed
 from sparkfusion.feed.provider import Reader, WorkUnitFeedProvider
+from sparkfusion.ids import new_query_id
+from sparkfusion.session.adapted_methods import (
+    passed_method,
+    read_method,
+    register_method,
+    untyped_read_method,
+    untyped_register_method,
+)
 from sparkfusion.session.adopted_tables import with_sizes
 from sparkfusion.session.catalog_listing import SessionCatalog
 from sparkfusion.session.dataframe import DataFrame
-from sparkfusion.session.datafusion_calls import call_datafusion, unwrap
-from sparkfusion.session.directory_tables import directory_table_of
+from sparkfusion.session.datafusion_calls import call_datafusion
 from sparkfusion.session.engine import Engine
 from sparkfusion.session.feed_options import FeedArguments, resolve
-from sparkfusion.session.file_tables import FORMATS, arrange, read_files, register_files
-from sparkfusion.session.forked import check_not_forked
 from sparkfusion.session.lazy_query import LazyQuery
-from sparkfusion.session.lossy import UNNAMED, lost_options
 from sparkfusion.session.skipping import check_on_error, skip_lines, skipping_table
-from sparkfusion.session.table_names import call_with_tables, name_hint
-
-_SKIPPING = ("csv", "json")
-_HIVE = inspect.Parameter("hive", inspect.Parameter.KEYWORD_ONLY, default=True, annotation="bool")
-_ON_ERROR = inspect.Parameter("on_error", inspect.Parameter.KEYWORD_ONLY, default="fail", annotation="str")
-_HIVE_TEXT = "hive: whether directories named `column=value` give columns."
-_ON_ERROR_TEXT = 'on_error: "fail", or "skip" to leave out lines that cannot be read; the query tells how many.'
-_OF_ROWS = frozenset({"register_record_batches", "register_batch"})
-
-
-def _register(name: str) -> Callable[..., None]:
-    """A method that registers a table under its first argument; its errors name the table and the path."""
-    original = getattr(SessionContext, name)
-    signature = inspect.signature(original)
-
-    @functools.wraps(original)
-    def method(self: TableMethods, *args: Any, hive: bool = True, on_error: str = "fail", **kwargs: Any) -> None:
-        check_not_forked()
-        context, tables = self._engine.context, self._engine.tables
-        skip = check_on_error(on_error, FORMATS.get(name))
-        bound = signature.bind(context, *args, **kwargs)
-        _, table, source, *_ = bound.arguments.values()
-        if (missing := _missing_path(source)) is not None:
-            raise UserError(f"cannot register table {table!r}: no file or directory at {missing!r}")
-        arguments = {key: unwrap(value) for key, value in bound.arguments.items() if key != "self"}
-        try:
-            if skip:
-                files, options = skipping_table(name, arguments, tables.prepare, hive=hive)
-                tables.feeds.register(context, table, WorkUnitFeed(files), options)
-                arguments = {}
-            elif name in FORMATS:
-                arranged = arrange(name, arguments, tables.prepare, hive=hive)
-                arguments = register_files(context, original, arranged)
-            else:
-                original(context, **arguments)
-        except Exception as error:
-            shown = f" from {str(source)!r}" if isinstance(source, str | PathLike) else ""
-            words = error.message if isinstance(error, SparkfusionError) else clean_message(error)
-            hint = (error.hint if isinstance(error, SparkfusionError) else None) or name_hint(words, context)
-            raise UserError(f"cannot register table {table!r}{shown}: {words}", hint=hint) from error
-        tables.lossy.add(table, lost_options(arguments))
-        if not skip and name in FORMATS and (made := directory_table_of(name, FORMATS[name], arguments)) is not None:
-            tables.directories.add(table, made)
-        if name in FORMATS:
-            tables.vanished_files.add(table, source)
-        if name in _OF_ROWS:
-            tables.in_memory.adopt([table])
-
-    _describe_method(method, original, FORMATS.get(name))
-    return method
-
-
-def _read(name: str) -> Callable[..., DataFrame]:
-    """A method that makes a DataFrame of files or rows."""
-    original = getattr(SessionContext, name)
-    signature = inspect.signature(original)
-
-    @functools.wraps(original)
-    def method(self: TableMethods, *args: Any, hive: bool = True, on_error: str = "fail", **kwargs: Any) -> DataFrame:
-        check_not_forked()
-        context, tables = self._engine.context, self._engine.tables
-        skip = check_on_error(on_error, FORMATS.get(name))
-        arguments = dict(signature.bind(context, *args, **kwargs).arguments)
-        missing = _missing_path(arguments["path"]) if name.startswith("read_") else None
-        if missing is not None:
-            raise UserError(f"cannot read: no file or directory at {missing!r}")
-        if skip:
-            del arguments["self"]
-            return self._skipping_dataframe(name, arguments, hive=hive)
-        if name in FORMATS:
-            del arguments["self"]
-            arranged = call_datafusion(arrange, name, arguments, tables.prepare, hive=hive)
-            made, arguments = call_datafusion(read_files, context, original, arranged)
-        else:
-            made = call_with_tables(context, original, context, *args, **kwargs)
-            table = made.logical_plan().to_variant().table_name()
-            tables.in_memory.adopt([table])
-            made = tables.read_names(table, lambda: call_datafusion(context.table, f'"{table}"'), made)
-            if arguments.get("name") is None:  # DataFusion made a name up, which nobody knows
-                context.deregister_table(f'"{table}"')
-        tables.lossy.add(UNNAMED, lost_options(arguments))
-        return self._dataframe(made)
-
-    _describe_method(method, original, FORMATS.get(name))
-    return method
-
-
-def _pass_on(name: str) -> Callable[..., Any]:
-    original = getattr(SessionContext, name)
-
-    @functools.wraps(original)
-    def method(self: TableMethods, *args: Any, **kwargs: Any) -> Any:
-        return call_datafusion(original, self._engine.context, *args, **kwargs)
-
-    return method
-
-
-def _describe_method(method: Callable[..., Any], original: Callable[..., Any], format: str | None) -> None:
-    """Give a method of a session its signature: the original's arguments, and ours for files of this format."""
-    if format is None:
-        return
-    added = {_HIVE: _HIVE_TEXT} | ({_ON_ERROR: _ON_ERROR_TEXT} if format in _SKIPPING else {})
-    signature = inspect.signature(original)
-    known = list(signature.parameters.values())
-    method.__dict__["__signature__"] = signature.replace(parameters=[*known, *added])
-    own = "\n".join(f"    {text}" for text in added.values())
-    method.__doc__ = f"{inspect.cleandoc(original.__doc__ or '')}\n\nArguments of sparkfusion's own:\n{own}\n"
+from sparkfusion.session.table_names import name_hint
 
 
 class TableMethods:
@@ -144,41 +39,110 @@ class TableMethods:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    register_parquet = _register("register_parquet")
-    register_csv = _register("register_csv")
-    register_json = _register("register_json")
-    register_avro = _register("register_avro")
-    register_arrow = _register("register_arrow")
-    register_listing_table = _register("register_listing_table")
-    register_record_batches = _register("register_record_batches")
-    register_batch = _register("register_batch")
-    register_view = _register("register_view")
-    register_table = _register("register_table")
-    register_dataset = _register("register_dataset")
+    register_parquet = untyped_register_method(SessionContext.register_parquet)
+    register_csv = untyped_register_method(SessionContext.register_csv)
+    register_json = untyped_register_method(SessionContext.register_json)
+    register_avro = untyped_register_method(SessionContext.register_avro)
+    register_arrow = untyped_register_method(SessionContext.register_arrow)
+    register_listing_table = untyped_register_method(SessionContext.register_listing_table)
+    register_record_batches = register_method(SessionContext.register_record_batches)
+    register_batch = register_method(SessionContext.register_batch)
+    register_view = untyped_register_method(SessionContext.register_view)
+    register_table = untyped_register_method(SessionContext.register_table)
+    register_dataset = untyped_register_method(SessionContext.register_dataset)
 
-    read_parquet = _read("read_parquet")
-    read_csv = _read("read_csv")
-    read_json = _read("read_json")
-    read_avro = _read("read_avro")
-    read_arrow = _read("read_arrow")
-    from_arrow = _read("from_arrow")
-    from_pandas = _read("from_pandas")
-    from_polars = _read("from_polars")
-    from_pydict = _read("from_pydict")
-    from_pylist = _read("from_pylist")
-    create_dataframe = _read("create_dataframe")
+    read_parquet = untyped_read_method(SessionContext.read_parquet)
+    read_csv = untyped_read_method(SessionContext.read_csv)
+    read_json = untyped_read_method(SessionContext.read_json)
+    read_avro = untyped_read_method(SessionContext.read_avro)
+    read_arrow = untyped_read_method(SessionContext.read_arrow)
+    from_arrow = read_method(SessionContext.from_arrow)
+    from_pandas = read_method(SessionContext.from_pandas)
+    from_polars = read_method(SessionContext.from_polars)
+    from_pydict = read_method(SessionContext.from_pydict)
+    from_pylist = read_method(SessionContext.from_pylist)
+    create_dataframe = read_method(SessionContext.create_dataframe)
 
-    deregister_table = _pass_on("deregister_table")
-    table_exist = _pass_on("table_exist")
-    register_udaf = _pass_on("register_udaf")
-    register_udwf = _pass_on("register_udwf")
-    enable_spark_functions = _pass_on("enable_spark_functions")
-    deregister_udf = _pass_on("deregister_udf")
-    deregister_udaf = _pass_on("deregister_udaf")
-    deregister_udwf = _pass_on("deregister_udwf")
+    deregister_table = passed_method(SessionContext.deregister_table)
+    table_exist = passed_method(SessionContext.table_exist)
+    register_udaf = passed_method(SessionContext.register_udaf)
+    register_udwf = passed_method(SessionContext.register_udwf)
+    enable_spark_functions = passed_method(SessionContext.enable_spark_functions)
+    deregister_udf = passed_method(SessionContext.deregister_udf)
+    deregister_udaf = passed_method(SessionContext.deregister_udaf)
+    deregister_udwf = passed_method(SessionContext.deregister_udwf)
+
+    catalog_names = passed_method(SessionContext.catalog_names)
+    session_id = passed_method(SessionContext.session_id)
+    session_start_time = passed_method(SessionContext.session_start_time)
+    enable_ident_normalization = passed_method(SessionContext.enable_ident_normalization)
+    udf = passed_method(SessionContext.udf)
+    udfs = passed_method(SessionContext.udfs)
+    udaf = passed_method(SessionContext.udaf)
+    udafs = passed_method(SessionContext.udafs)
+    udwf = passed_method(SessionContext.udwf)
+    udwfs = passed_method(SessionContext.udwfs)
+
+    def read_batch(self, batch: pa.RecordBatch) -> DataFrame:
+        """A DataFrame of a record batch, without a table in the catalog.
+
+        >>> session.read_batch(pa.record_batch({"n": [1, 2]})).to_pydict()
+        {'n': [1, 2]}
+        """
+        return self.read_batches([batch])
+
+    def read_batches(self, batches: Iterable[pa.RecordBatch]) -> DataFrame:
+        """A DataFrame of record batches with one schema, without a table in the catalog.
+
+        >>> session.read_batches(pa.record_batch({"n": [n]}) for n in (1, 2)).to_pydict()
+        {'n': [1, 2]}
+        """
+        found = list(batches)
+        try:
+            rows = pa.Table.from_batches(found, found[0].schema if found else pa.schema([]))
+        except pa.ArrowInvalid as error:
+            raise UserError(f"cannot read the batches: {error}", hint="cast them to one schema first") from error
+        return self.from_arrow(rows)
+
+    def read_table(self, table: Any) -> DataFrame:
+        """The DataFrame of a table object: one of a catalog, of `DataFrame.into_view`, or a pyarrow dataset.
+
+        >>> session.read_table(session.catalog().schema().table("orders")).count()
+        3
+        """
+        name = f"sparkfusion_rows_{new_query_id()}"
+        try:
+            self.register_table(name, table)
+        except UserError as error:
+            hint = "pass a table of a catalog, DataFrame.into_view(), a DataFrame or a pyarrow dataset"
+            raise UserError(f"cannot read a {type(table).__name__} as a table", hint=hint) from error
+        try:
+            return self._dataframe(self._engine.tables.read_names(name, lambda: self._engine.context.table(name)))
+        finally:
+            self._engine.context.deregister_table(name)
+
+    def empty_table(self) -> DataFrame:
+        """A DataFrame without columns. As in DataFusion, it has one row.
+
+        >>> session.empty_table().with_column("one", lit(1)).to_pydict()
+        {'one': [1]}
+        """
+        return self._dataframe(self._engine.context.empty_table())
+
+    def read_empty(self) -> DataFrame:
+        """The same as `empty_table`.
+
+        >>> session.read_empty().columns
+        []
+        """
+        return self.empty_table()
 
     def catalog(self, name: str = "datafusion") -> SessionCatalog:
-        """DataFusion's catalog of that name. Its `tables()` also lists what queries find in Spark's catalog."""
+        """DataFusion's catalog of that name. Its `tables()` also lists what queries find in Spark's catalog.
+
+        >>> session.catalog().tables()["table_name"].to_pylist()
+        ['orders']
+        """
         inner = call_datafusion(self._engine.context.catalog, name)
         return SessionCatalog(name, inner, self._engine.tables.of_catalog.listed)
 
@@ -234,10 +198,19 @@ class TableMethods:
                 schema has them, else names and types. They are the last columns of the table.
             partitions: for a partitioned feed, the number of partitions: `feed` is called once for each.
             tasks: how many tasks read it. None means one for each slot of the runner.
-            rows, bytes: about how large it is. Without them it counts as large.
+            rows: about how many rows it has. Without `rows` and `bytes` it counts as large.
+            bytes: about how large it is.
             headers: the provider and the readers find them in `context.headers`.
             on_error: for CSV and JSON files: "fail", or "skip" to skip lines that cannot be read.
             options: of the format, as in `register_csv` and the like.
+
+        >>> import sparkfusion
+        >>> class Files(sparkfusion.WorkUnitFeedProvider):
+        ...     def feed(self, partition, context):
+        ...         yield sparkfusion.FileUnit("orders.parquet")
+        >>> session.register_feed("files", Files(), schema=orders.schema(), format="parquet")
+        >>> session.table("files").count()
+        3
         """
         feed = provider if isinstance(provider, WorkUnitFeed) else WorkUnitFeed(provider)
         if not feed.is_local:
@@ -253,7 +226,14 @@ class TableMethods:
         self._engine.tables.feeds.register(self._engine.context, name, feed, resolved)
 
     def register_udf(self, udf: datafusion.ScalarUDF) -> None:
-        """Register a scalar function. Plans contain it, so you need not register it on workers."""
+        """Register a scalar function. Plans contain it, so you need not register it on workers.
+
+        >>> import pyarrow.compute as pc
+        >>> from sparkfusion import udf
+        >>> session.register_udf(udf(lambda n: pc.multiply(n, 2), [pa.int64()], pa.int64(), "immutable", "twice"))
+        >>> session.sql("select twice(id) as n from orders order by id").to_pydict()
+        {'n': [2, 4, 6]}
+        """
         call_datafusion(self._engine.context.register_udf, udf)
 
     def register_spark_udf(self, name: str, function: Any, input_types: Sequence[pa.DataType] | None = None) -> None:
@@ -265,6 +245,12 @@ class TableMethods:
         Args:
             function: what `spark.udf.register`, `udf`, `pandas_udf` or `arrow_udf` returned.
             input_types: the types of its arguments. Leave it out if a plain function has hints such as `int` and `str`.
+
+        >>> from pyspark.sql.functions import udf
+        >>> from pyspark.sql.types import IntegerType
+        >>> session.register_spark_udf("letters", udf(lambda text: len(text), IntegerType()), [pa.string()])
+        >>> session.sql("select letters(city) as n from orders where id = 1").to_pydict()
+        {'n': [4]}
         """
         import_extra("pyspark", "spark", "register_spark_udf")
         from sparkfusion.runner.spark.spark_udfs import scalar_udf
@@ -279,6 +265,9 @@ class TableMethods:
             store: one of `datafusion.object_store`, or a function without arguments that creates one. On Spark and on
                 workers it must be a function, because a store cannot be sent to other processes.
             host: the bucket, if the store does not know it.
+
+        >>> from datafusion.object_store import AmazonS3
+        >>> session.register_object_store("s3://", lambda: AmazonS3(bucket_name="logs", region="eu-west-1"), "logs")
         """
         call_datafusion(self._engine.tables.object_stores.add, self._engine.context, schema, store, host)
 
@@ -292,16 +281,3 @@ class TableMethods:
 
     def _dataframe(self, inner: datafusion.DataFrame) -> DataFrame:
         return DataFrame(self._engine, LazyQuery(inner))
-
-
-def _missing_path(source: object) -> str | None:
-    """The first path of a source that does not exist. DataFusion treats a missing directory like an empty one, and a
-    user would wonder where the rows are."""
-    for path in source if isinstance(source, list) else [source]:
-        if isinstance(path, str | PathLike) and _is_missing(str(path)):
-            return str(path)
-    return None
-
-
-def _is_missing(path: str) -> bool:
-    return "://" not in path and not any(mark in path for mark in "*?[") and not Path(path).exists()

@@ -22,9 +22,12 @@ from sparkfusion.errors import UserError
 from sparkfusion.runner.base import CatalogTable, ListedTable, SparkFrames
 from sparkfusion.session.adopted_tables import AdoptedTables
 from sparkfusion.session.external_statement import REFERENCE
+from sparkfusion.session.feed_tables import FeedTables
 from sparkfusion.session.linked_files import LinkedFiles
 from sparkfusion.session.named_tables import Name, split_name, tables_named
+from sparkfusion.session.object_stores import ObjectStores
 from sparkfusion.session.parquet_footers import Footers, version_of, why_different
+from sparkfusion.session.remote_files import place_of, read_remote_files
 from sparkfusion.session.session_schema import SessionSchema
 from sparkfusion.session.session_settings import DEFAULT_CATALOG, DEFAULT_SCHEMA, SessionSettings
 from sparkfusion.session.sql_text import mask
@@ -34,6 +37,8 @@ T = TypeVar("T")
 _OWN = ("datafusion", "public")
 _NEVER_SPARKS = "information_schema"
 _NOT_IN_SPARK = "Spark's catalog has no such table either"
+SWITCHED_OFF = "sparkfusion.spark_catalog is off, so tables of Spark are not found"
+"""Why a session on Spark does not look a name up in Spark."""
 _MOST_KEPT = 64
 _MOST_PARTS = 3
 _USE = re.compile(rf"\s*USE\s+(?:(?:DATABASE|SCHEMA|NAMESPACE)\s+)?({REFERENCE.pattern})\s*;?\s*", re.IGNORECASE)
@@ -66,12 +71,16 @@ class CatalogTables:
         settings: SessionSettings,
         schema: SessionSchema,
         of_spark: AdoptedTables,
+        feeds: FeedTables,
+        stores: ObjectStores,
         spark: SparkFrames | None,
     ) -> None:
         self._context = context
         self._settings = settings
         self._schema = schema
         self._of_spark = of_spark
+        self._feeds = feeds
+        self._stores = stores
         self._spark = spark
         self._footers = Footers()
         self._lock = threading.RLock()
@@ -88,7 +97,10 @@ class CatalogTables:
             return read()
         except UserError as error:
             spark, way = self._spark, self._settings.ours.text("spark_catalog")
-            if spark is None or way == "off" or not is_unknown_table(error.message):
+            if spark is None or not is_unknown_table(error.message):
+                raise
+            if way == "off":
+                error.hint = "; ".join(filter(None, (error.hint, f"{SWITCHED_OFF}: set it to auto or to spark")))
                 raise
             found = self._find_all(text, spark, native=way == "auto")
             if not found:
@@ -127,7 +139,9 @@ class CatalogTables:
 
     def describe(self, dataframe: datafusion.DataFrame) -> list[str]:
         """For each table of Spark's catalog that a query reads, how it is read, and why."""
-        return [*self.links.describe(dataframe), *self._of_spark.describe(dataframe)]
+        return [
+            described for each in (self.links, self._feeds, self._of_spark) for described in each.describe(dataframe)
+        ]
 
     def _find_all(self, text: str, spark: SparkFrames, *, native: bool) -> dict[Name, Table]:
         masked = mask(text)
@@ -175,35 +189,43 @@ class CatalogTables:
 
     def _read(self, table: CatalogTable, spark: SparkFrames, *, native: bool) -> datafusion.DataFrame:
         why = table.why_spark if native else "sparkfusion.spark_catalog is spark"
+        own = place_of(table.files)
+        place = self._stores.same_place(own) if own is not None else None
+        if why is None and own is not None and place is None:
+            why = _no_store(own)
         if why is None:
-            why = self._why_different(table)
+            why = self._why_different(table, spark)
         if why is None:
-            return self._by_datafusion(table)
+            return self._by_datafusion(table, place)
         return self._of_spark.read(table.name, spark.adopt(table.dataframe), spark.release, why)
 
-    def _why_different(self, table: CatalogTable) -> str | None:
-        paths = [file.path for file in table.files]
+    def _why_different(self, table: CatalogTable, spark: SparkFrames) -> str | None:
         try:
-            footers = self._footers.read(paths)
+            footers = self._footers.read(table.files, spark.catalog.read_end)
         except Exception as error:  # of the system, or of pyarrow about a file that it cannot read
             return f"the footer of a file cannot be read ({str(error).splitlines()[0]})"
         reasons = (
-            why_different(footer, table.schema, table.partitions, trusts_dates=table.trusts_dates)
-            for footer in dict.fromkeys(footers)
+            why_different(footer, table.schema, table.partitions, table.dates) for footer in dict.fromkeys(footers)
         )
         return next((reason for reason in reasons if reason is not None), None)
 
-    def _by_datafusion(self, table: CatalogTable) -> datafusion.DataFrame:
-        versions = tuple(version_of(file.path) for file in table.files)
-        key = (table.schema, table.partitions, table.files, versions)
+    def _by_datafusion(self, table: CatalogTable, place: str | None) -> datafusion.DataFrame:
+        """All rows of its files. `place`: where the session finds them, if they are not on this machine."""
+        versions = tuple(version_of(file) for file in table.files)
+        key = (table.schema, table.partitions, table.files, table.origin, versions, place)
         with self._lock:
             kept = self._kept.pop(table.name, None)
             if kept is None or kept.key != key:
-                kept = _Kept(key, self.links.read(table.name, table.files, table.schema, table.partitions))
+                kept = _Kept(key, self._read_files(table, place))
             self._kept[table.name] = kept
             while len(self._kept) > _MOST_KEPT:
                 self._kept.popitem(last=False)
         return kept.dataframe
+
+    def _read_files(self, table: CatalogTable, place: str | None) -> datafusion.DataFrame:
+        if place is not None:
+            return read_remote_files(self._feeds, table, place)
+        return self.links.read(table.name, table.files, table.schema, table.partitions, table.origin)
 
     # ---- names, while a statement is read
 
@@ -247,4 +269,13 @@ def _no_view(table: str) -> UserError:
         f"cannot create a view over {table!r}: it is a table of Spark's catalog, and the view would keep the files "
         "that the table has now",
         hint="create the view in Spark, with spark.sql; or copy the rows: create table … as select …",
+    )
+
+
+def _no_store(place: str) -> str:
+    scheme, _, bucket = place.partition("://")
+    scheme = "s3" if scheme.startswith("s3") else scheme
+    return (
+        f"its files are at {place}, and this session has no object store for that: after "
+        f"register_object_store('{scheme}://', …, '{bucket}') DataFusion reads them"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,8 +13,12 @@ import datafusion
 from datafusion import SessionContext
 
 from sparkfusion import config
+from sparkfusion.config.given_settings import DEFAULT, GivenSetting
 from sparkfusion.errors import ResourceError, SparkfusionError, UserError
 from sparkfusion.ids import QueryId, new_query_id
+from sparkfusion.log_fields import about
+from sparkfusion.observe.event_log import EventLog
+from sparkfusion.observe.event_logging import log_event
 from sparkfusion.observe.events import Event, QueryPlanned, QueryRestarted, Subscriber
 from sparkfusion.plan.gate import LOST
 from sparkfusion.plan.stage import Head, StageGraph, with_head_as_stage
@@ -43,6 +47,7 @@ from sparkfusion.worker.copy import CopyOrder
 from sparkfusion.worker.task_context import list_files_anew
 
 _DEFAULTS = {"datafusion.catalog.information_schema": "true", **GUARDED_DEFAULTS}
+TARGET_PARTITIONS = "datafusion.execution.target_partitions"
 _LACKED_MEMORY = "wider tasks lacked memory, and cannot spill"
 _log = logging.getLogger("sparkfusion")
 
@@ -57,7 +62,7 @@ class Engine:
         spark_dialect: reads queries in Spark's dialect.
     """
 
-    def __init__(self, runner: Runner, settings: Mapping[str, object]) -> None:
+    def __init__(self, runner: Runner, settings: Iterable[GivenSetting]) -> None:
         prepare_datafusion()
         self.context = SessionContext(datafusion.SessionConfig(_DEFAULTS))
         self.settings = SessionSettings(self.context, config.Settings())
@@ -65,7 +70,8 @@ class Engine:
         self.spark_dialect = SparkDialect(self.context, self.settings, self.tables)
         list_files_anew(self.context)
         self._runner = runner
-        self._subscribers: list[Subscriber] = []
+        self._event_log = EventLog(lambda: self.settings.ours.text("event_log"), self.describe_runner)
+        self._subscribers: list[Subscriber] = [self._event_log, log_event]
         self._notices = Notices(self._emit)
         try:
             self._configure(settings)
@@ -76,15 +82,16 @@ class Engine:
         self._planner = Planner(self.settings, self.tables, see_files, lambda: Machines.of(runner, self.settings.ours))
         self._closed = False
 
-    def _configure(self, settings: Mapping[str, object]) -> None:
+    def _configure(self, settings: Iterable[GivenSetting]) -> None:
         if self._runner.slots is not None:
-            self.settings["datafusion.execution.target_partitions"] = self._runner.slots
-        for name, value in settings.items():
-            self.settings[name] = value
+            self.settings.begin_with(GivenSetting(TARGET_PARTITIONS, self._runner.slots, DEFAULT))
+        for given in settings:
+            self.settings.begin_with(given)
 
     def close(self) -> None:
         self._closed = True
         self._runner.close()
+        self._event_log.close()
         self._planner.close()
         self.tables.close()
 
@@ -110,17 +117,19 @@ class Engine:
         if planned is None:
             planned = self.plan(query)
         if query.copies is not None:
-            job, head = self._copy_job(id, query.copies, planned), Head(())
+            source = replace(query.copies.source, text=query.text)
+            job, head = self._copy_job(id, replace(query.copies, source=source), planned), Head(())
         elif query.changes is not None and query.changes.into is not None:
             put = partial(put_rows, self.context, query.changes)
-            job, head = PutJob(lambda: self.start(query.source, planned), put), Head(())
+            source = replace(query.source, text=query.text)
+            job, head = PutJob(lambda: self.start(source, planned), put), Head(())
         elif planned.distribution.graph is None:
             nothing = query.changes is not None and changes_nothing(query.changes, query.inner)
             dataframe = count_of_none() if nothing else query.inner
             job, head = self._single_node_job(id, dataframe, planned, query), Head(())
         else:
             graph = planned.distribution.graph if writes is None else with_head_as_stage(planned.distribution.graph)
-            self._emit(QueryPlanned(id, len(graph.stages), graph.task_count, None, planned.seconds))
+            self._emit(QueryPlanned(id, len(graph.stages), graph.task_count, None, planned.seconds, query.text, graph))
             job, head = self._runner.start(self._job(id, graph, planned, query.text, writes)), graph.head
             if graph.wide:
                 job = WholeJob(job, partial(self._start_split, id, query))
@@ -133,8 +142,9 @@ class Engine:
             error.hint = f"the query cannot be split, so that it could spill to disk: {planned.distribution.reason}"
             raise error
         graph = replace(planned.distribution.graph, notes=(f"tasks of one partition: {_LACKED_MEMORY}",))
-        _log.warning("query %s runs again in tasks of one partition: %s (%s)", id, _LACKED_MEMORY, error.message)
-        self._emit(QueryRestarted(id, len(graph.stages), graph.task_count, _LACKED_MEMORY, planned.seconds))
+        words = "query %s runs again in tasks of one partition: %s (%s)"
+        _log.warning(words, id, _LACKED_MEMORY, error.message, extra=about(id))
+        self._emit(QueryRestarted(id, len(graph.stages), graph.task_count, _LACKED_MEMORY, planned.seconds, graph))
         return self._runner.start(self._job(id, graph, planned, query.text)), graph.head
 
     def _single_node_job(
@@ -142,7 +152,7 @@ class Engine:
     ) -> SingleNodeJob:
         if self.settings.ours.flag("require_distributed"):
             require_distributed(planned.distribution)
-        self._emit(QueryPlanned(id, 0, 0, planned.distribution.reason, planned.seconds))
+        self._emit(QueryPlanned(id, 0, 0, planned.distribution.reason, planned.seconds, query.text))
         self._notices.note(id, planned.distribution)
         options, prepare = planned.session_options, self.tables.prepare
         exact = LOST not in (planned.distribution.reason or "")
@@ -221,7 +231,15 @@ class Engine:
         whole = graph is not None and graph.head.fetch is None and not graph.head.skip
         return whole and target.is_local_directory and self._runner.reaches(Path(target.path).absolute().parent)
 
+    def reaches(self, directory: Path) -> bool:
+        """Whether tasks can read and write this directory of the caller."""
+        return self._runner.reaches(directory)
+
     # ---- Spark
+
+    @property
+    def runs_on_spark(self) -> bool:
+        return self._runner.spark is not None
 
     def on_spark(self, what: str) -> SparkFrames:
         """What only a runner on Spark can do. Raises for other runners; `what` says what is not possible."""
@@ -234,8 +252,7 @@ class Engine:
         spark = self.on_spark("cannot make a Spark DataFrame")
         planned = self.plan(query, with_rows=True)
         graph = planned.distribution.graph
-        once = query.copies is not None or planned.feeds or not spark.is_lazy
-        if graph is None or once or not graph.repeatable:
+        if graph is None or query.copies is not None or planned.feeds or not spark.takes(graph):
             return spark.from_rows(self.start(query, planned).read_all())
         graph = with_head_as_stage(graph)
         schema = decide_schema(query.schema, self._planner.output_schema(graph))
@@ -261,4 +278,4 @@ class Engine:
             try:
                 subscriber(event)
             except Exception:
-                _log.exception("a subscriber failed on %s", type(event).__name__)
+                _log.exception("a subscriber failed on %s", type(event).__name__, extra=about(event.query))

@@ -1,22 +1,20 @@
-"""How a query runs, as text: `DataFrame.explain`, and the EXPLAIN statement with DataFusion's own rows."""
+"""How a query runs, or ran: what `DataFrame.explain` and the EXPLAIN statement show."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, get_args
-
-import datafusion
-import pyarrow as pa
+from typing import get_args
 
 from sparkfusion.errors import UserError
-from sparkfusion.observe.explain import render_explain
-from sparkfusion.session.datafusion_calls import call_datafusion
+from sparkfusion.observe.events import Event
+from sparkfusion.observe.explain import Explained, Format, render_explain
 from sparkfusion.session.engine import Engine
 from sparkfusion.session.lazy_query import LazyQuery
 from sparkfusion.session.planner import Planned
+from sparkfusion.session.query import RunningQuery
 
-ExplainFormat = Literal["text", "json", "dot"]
-_RUN_AT_ONCE = ("Create", "Drop", "Set", "Reset", "Prepare", "Execute", "Deallocate", "Transaction")
+ExplainFormat = Format
 
 
 def explain_query(
@@ -27,72 +25,59 @@ def explain_query(
     analyze: bool = False,
     format: ExplainFormat = "text",
 ) -> str:
-    """The stage tree of a query; with `analyze`, the query is run, and the tree shows what each stage did."""
+    """The stages of a query; with `analyze`, the query is run, and they show what each stage did."""
+    check_format(format)
+    return render_explain(gather_facts(engine, query, planned, analyze=analyze), format)
+
+
+def check_format(format: str) -> None:
     if format not in get_args(ExplainFormat):
         raise UserError(f"explain has the formats {', '.join(get_args(ExplainFormat))}, not {format!r}")
+
+
+def gather_facts(
+    engine: Engine, query: LazyQuery, planned: Planned | None = None, *, analyze: bool = False
+) -> Explained:
+    """What there is to show of a query. With `analyze` it is run, to its end."""
     planned = planned or engine.plan(query)
-    reports, feeds, distribution = [], [], planned.distribution
-    if analyze:
+    known = Explained(
+        planned.distribution,
+        lambda: _single_node_text(query),
+        place=engine.describe_runner(planned.distribution.graph),
+        tables=engine.tables.of_catalog.describe(query.source.inner),
+        text=query.text,
+    )
+    return _run(engine, query, planned, known) if analyze else known
+
+
+def _run(engine: Engine, query: LazyQuery, planned: Planned, known: Explained) -> Explained:
+    events: list[Event] = []
+    unsubscribe = engine.subscribe(events.append)
+    try:
         with engine.start(query, planned) as running:
             for _ in running:
                 pass
-            reports, feeds, ran = running.reports(), running.feeds(), running.graph()
-            if ran is not None and (ran.notes or any(stage.decisions for stage in ran.stages)):
-                distribution = replace(distribution, graph=ran)
-    return render_explain(
-        distribution,
-        lambda: _single_node_text(query),
-        reports=reports,
-        format=format,
-        place=engine.describe_runner(distribution.graph),
-        feeds=feeds,
-        tables=engine.tables.of_catalog.describe(query.source.inner),
+    finally:
+        unsubscribe()
+    ran = running.graph()
+    decided = ran is not None and (ran.notes or any(stage.decisions for stage in ran.stages))
+    return replace(
+        known,
+        distribution=replace(known.distribution, graph=ran) if decided else known.distribution,
+        reports=running.reports(),
+        feeds=running.feeds(),
+        events=_events_of(running, events),
     )
+
+
+def _events_of(running: RunningQuery, events: Sequence[Event]) -> list[Event]:
+    """Those of the query, and not of others that ran at the same time. A statement that writes runs a query of its
+    own."""
+    own = {report.key.query for report in running.reports()} or {running.id}
+    return [event for event in events if event.query in own]
 
 
 def _single_node_text(query: LazyQuery) -> str:
     if query.changes is not None:  # planning it may apply it
         return query.inner.optimized_logical_plan().display_indent()
     return query.inner.execution_plan().display_indent()
-
-
-def is_planned(target: datafusion.LogicalPlan) -> bool:
-    """Whether the statement has a physical plan. DDL and the like have none."""
-    return not _kind(target).startswith(_RUN_AT_ONCE)
-
-
-def is_copy(target: datafusion.LogicalPlan) -> bool:
-    return _kind(target) == "CopyTo"
-
-
-def explain_rows(engine: Engine, explained: datafusion.DataFrame, query: LazyQuery) -> pa.Table:
-    """The rows of an EXPLAIN.
-
-    A statement that writes is planned only to run it, because planning some of them applies them. EXPLAIN ANALYZE runs
-    it once. DataFusion's EXPLAIN, which plans, is asked about queries only.
-
-    Args:
-        explained: the EXPLAIN as DataFusion has it. `query`: what it explains, which has not run yet.
-    """
-    analyze = _kind(explained.logical_plan()) == "Analyze"
-    if analyze and (query.writes or engine.plan(query).distribution.distributed):
-        return _rows(["distributed_plan"], [explain_query(engine, query, analyze=True)])
-    if query.writes:
-        logical = explained.optimized_logical_plan().inputs()[0].display_indent()
-        return _rows(["logical_plan", "distributed_plan"], [logical, explain_query(engine, query)])
-    rows = engine.start(LazyQuery(explained)).read_all() if analyze else datafusion_rows(explained)
-    shown = rows.to_pydict()
-    return _rows([*shown["plan_type"], "distributed_plan"], [*shown["plan"], explain_query(engine, query)])
-
-
-def datafusion_rows(explained: datafusion.DataFrame) -> pa.Table:
-    rows: pa.Table = call_datafusion(explained.to_arrow_table)
-    return rows
-
-
-def _kind(plan: datafusion.LogicalPlan) -> str:
-    return type(plan.to_variant()).__name__
-
-
-def _rows(kinds: list[str], plans: list[str]) -> pa.Table:
-    return pa.table({"plan_type": kinds, "plan": plans})

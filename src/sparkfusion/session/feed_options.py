@@ -33,10 +33,15 @@ class FeedArguments:
 
 @dataclass(frozen=True)
 class FeedOptions(FeedArguments):
-    """A registered feed. Without a format, `reader` turns its units into rows."""
+    """A registered feed. Without a format, `reader` turns its units into rows.
+
+    Attributes:
+        scan_options: `datafusion.*` options for its scans, instead of the session's.
+    """
 
     schema: pa.Schema
     partition_columns: tuple[str, ...] = ()
+    scan_options: Mapping[str, str] = field(default_factory=dict)
 
 
 def resolve(name: str, provider: WorkUnitFeedProvider, said: FeedArguments) -> FeedOptions:

@@ -37,6 +37,7 @@ class FeedTables:
         self._placeholders = Placeholders("feeds", schema)
         self._numbers = itertools.count()
         self._feeds: dict[int, tuple[str, WorkUnitFeed, FeedOptions]] = {}
+        self._notes: dict[int, str] = {}
         self._templates: dict[tuple[int, tuple[tuple[str, str], ...]], bytes] = {}
 
     def register(self, context: SessionContext, name: str, feed: WorkUnitFeed, options: FeedOptions) -> None:
@@ -49,17 +50,24 @@ class FeedTables:
             raise UserError(f"cannot register feed {name!r}: {words}", hint=name_hint(words, context)) from error
         self._feeds[number] = planned_as, feed, options
 
-    def read(self, name: str, feed: WorkUnitFeed, options: FeedOptions) -> datafusion.DataFrame:
-        """A feed without a table in the user's catalog."""
+    def read(self, name: str, feed: WorkUnitFeed, options: FeedOptions, note: str = "") -> datafusion.DataFrame:
+        """A feed without a table in the user's catalog. `note`: what `explain` says of it."""
         _template(name, options, {})
         number = next(self._numbers)
         place = self._placeholders.place
         planned_as, dataframe = place(SessionContext(), name, number, options.schema, _PARTS, self._forget)
         self._feeds[number] = planned_as, feed, options
+        self._notes[number] = note
         return dataframe
+
+    def describe(self, dataframe: datafusion.DataFrame) -> list[str]:
+        """The notes of the feeds that a query reads."""
+        found = [self._notes.get(number, "") for number in self._placeholders.named_in(dataframe)]
+        return [note for note in found if note]
 
     def _forget(self, table: int) -> None:
         self._feeds.pop(table, None)
+        self._notes.pop(table, None)
         for key in list(self._templates):
             if key[0] == table:
                 self._templates.pop(key, None)
@@ -148,7 +156,7 @@ class FeedTables:
 def _template(name: str, options: FeedOptions, session_options: Mapping[str, str]) -> bytes:
     """A scan of the feed's format as DataFusion encodes it, with the options that the user gave."""
     chosen = options.format or "arrow"
-    context = SessionContext(session_config({**session_options, _STATISTICS: "false"}))
+    context = SessionContext(session_config({**session_options, **options.scan_options, _STATISTICS: "false"}))
     with tempfile.TemporaryDirectory() as directory:
         (Path(directory) / f"0.{chosen}").write_bytes(_PLACEHOLDER)
         try:

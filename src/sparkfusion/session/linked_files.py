@@ -10,12 +10,13 @@ from __future__ import annotations
 import itertools
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import datafusion
 import pyarrow as pa
-from datafusion import SessionContext
+from datafusion import SessionConfig, SessionContext
 
 from sparkfusion.errors import UserError
 from sparkfusion.exchange.owned import OwnedDirectory
@@ -25,9 +26,22 @@ from sparkfusion.plan.wire import PlanNode, file_scan_conf, walk
 from sparkfusion.runner.base import CatalogFile
 from sparkfusion.session.file_tables import show_partitions
 from sparkfusion.session.layout import PartitionColumn
+from sparkfusion.session.parquet_footers import READ_INT96
 from sparkfusion.session.placeholders import condition_while_read, numbers_in
 
 _CONDITION = "is_linked"
+
+
+@dataclass(frozen=True)
+class _Linked:
+    """A table of links. `targets`: for each link, as plans name it, the file that it means."""
+
+    name: str
+    targets: Mapping[str, str]
+    origin: str
+
+
+_NONE = _Linked("", {}, "")
 
 
 class LinkedFiles:
@@ -37,12 +51,22 @@ class LinkedFiles:
         self._lock = threading.Lock()
         self._home: OwnedDirectory | None = None
         self._numbers = itertools.count(1)
-        self._tables: dict[int, tuple[str, dict[str, str]]] = {}
+        self._tables: dict[int, _Linked] = {}
 
     def read(
-        self, name: str, files: Sequence[CatalogFile], schema: pa.Schema, partitions: Sequence[str]
+        self,
+        name: str,
+        files: Sequence[CatalogFile],
+        schema: pa.Schema,
+        partitions: Sequence[str],
+        origin: str = "",
     ) -> datafusion.DataFrame:
-        """All rows of these Parquet files, with exactly this schema. `name`: the table's, for plans and errors."""
+        """All rows of these Parquet files, with exactly this schema.
+
+        Args:
+            name: the table's, for plans and errors. `origin`: which version of it these files are, for `explain`.
+            partitions: the columns whose values the files tell by `CatalogFile.values`.
+        """
         with self._lock:
             if self._home is None:
                 self._home = OwnedDirectory("linked-files", Path(tempfile.gettempdir()))
@@ -57,14 +81,16 @@ class LinkedFiles:
             link = directory / f"{place:06d}.parquet"
             link.symlink_to(file.path)
             targets[object_path(str(link))] = file.path
-        self._tables[number] = name, targets
+        self._tables[number] = _Linked(name, targets, origin)
         stored = pa.schema([field for field in schema if field.name not in partitions])
-        context = SessionContext()
+        context = SessionContext(SessionConfig(READ_INT96))  # of this table alone, and its scans carry the options
         shown = '"' + name.replace('"', '""') + '"'
         texts = [(column, pa.string()) for column in partitions]
         context.register_parquet(shown, str(home), table_partition_cols=texts, schema=stored)
         columns = tuple(PartitionColumn(column, column, schema.field(column).type) for column in partitions)
-        return show_partitions(context.table(shown), columns).filter(condition)
+        read = show_partitions(context.table(shown), columns)  # whose partition columns are the last ones
+        names = ['"' + column.replace('"', '""') + '"' for column in schema.names]
+        return (read if read.schema().names == schema.names else read.select(*names)).filter(condition)
 
     def _forget(self, number: int) -> None:
         self._tables.pop(number, None)
@@ -80,25 +106,26 @@ class LinkedFiles:
                 for file in group.files:
                     if file.path.startswith(prefix):
                         number = int(file.path.removeprefix(prefix).split("/", 1)[0])
-                        file.path = object_path(self._tables[number][1][file.path])
+                        file.path = object_path(self._tables[number].targets[file.path])
 
     def check(self, dataframe: datafusion.DataFrame) -> None:
         """Refuse a query over files that are gone: DataFusion leaves out links to nowhere."""
         if not self._tables:
             return
         for number in numbers_in(dataframe, _CONDITION):
-            name, targets = self._tables.get(number, ("", {}))
-            for path in targets.values():
+            table = self._tables.get(number, _NONE)
+            for path in table.targets.values():
                 if not Path(path).exists():
                     raise UserError(
-                        f"files of table {name!r} are gone since the query was made: {path!r} does not exist any more",
+                        f"files of table {table.name!r} are gone since the query was made: {path!r} does not exist "
+                        "any more",
                         hint="make the query again: session.sql(…) finds the files that the table has now",
                     )
 
     def describe(self, dataframe: datafusion.DataFrame) -> list[str]:
         """A line for each such table that a query reads."""
         found = [self._tables[number] for number in numbers_in(dataframe, _CONDITION) if number in self._tables]
-        return [f"table {name}: {_count(len(targets))}, read by DataFusion" for name, targets in found]
+        return [f"table {table.name}: {_count(table)}, read by DataFusion" for table in found]
 
     def close(self) -> None:
         if self._home is not None:
@@ -109,5 +136,7 @@ def _directory(column: str, value: str | None) -> str:
     return f"{column}={NULL_VALUE if value is None else value}"
 
 
-def _count(files: int) -> str:
-    return "1 Parquet file" if files == 1 else f"{files:,} Parquet files"
+def _count(table: _Linked) -> str:
+    files = len(table.targets)
+    counted = "1 Parquet file" if files == 1 else f"{files:,} Parquet files"
+    return f"{counted} of {table.origin}" if table.origin else counted

@@ -8,6 +8,7 @@ from collections import Counter
 
 from sparkfusion.errors import UserError
 from sparkfusion.ids import QueryId
+from sparkfusion.log_fields import about
 from sparkfusion.observe.events import QueryNotDistributed, Subscriber
 from sparkfusion.plan.stage import Distribution, Why
 
@@ -44,5 +45,6 @@ class Notices:
                 "a query runs on a single node because it cannot be distributed: %s "
                 "(logged once for each reason; sparkfusion.require_distributed makes it an error)",
                 reason,
+                extra=about(query),
             )
         self._emit(QueryNotDistributed(query, reason, count))

@@ -15,6 +15,7 @@ from datafusion import SessionContext, object_store
 from sparkfusion.errors import UserError, classify, first_words
 from sparkfusion.plan.wire import decode, file_scan_conf, walk
 
+_SAME = ("s3", "s3a", "s3n")  # three clients of Hadoop for the same buckets
 _MAKE = "pass a function that creates it, for example register_object_store({scheme!r}, lambda: AmazonS3(...), host)"
 
 
@@ -59,6 +60,15 @@ class ObjectStores:
         """Give a context of this process the session's stores."""
         for (scheme, host), store in self._live.items():
             context.register_object_store(scheme, store, host)
+
+    def same_place(self, place: str) -> str | None:
+        """A scheme and a bucket for which a store was registered by name, and which are the same as these; None if
+        there is no such store. `place`: such as `s3a://bucket`."""
+        scheme, _, bucket = place.partition("://")
+        for other in (scheme, *(_SAME if scheme in _SAME else ())):
+            if (f"{other}://", bucket) in self._live:
+                return f"{other}://{bucket}"
+        return None
 
     def recipe(self, plans: Iterable[bytes]) -> StoreRecipe | None:
         """The stores for tasks in other processes; None if there are none.

@@ -1,6 +1,9 @@
 """Whether DataFusion reads Parquet files as Spark does: what their footers say, compared with the table's schema.
 
 Strict on purpose. A type, a spelling or a calendar that the two might read differently is a reason to let Spark read.
+
+INT96 timestamps are instants: Spark and DataFusion read them as microseconds in UTC (`READ_INT96`), and Spark writes
+them only for such columns.
 """
 
 from __future__ import annotations
@@ -15,9 +18,21 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sparkfusion.runner.base import CatalogFile, SparkDates
+from sparkfusion.session.file_end import FileEnd, ReadEnd
+
+READ_INT96 = {
+    "datafusion.execution.parquet.coerce_int96": "us",
+    "datafusion.execution.parquet.coerce_int96_tz": "UTC",
+}
+"""Options of DataFusion for a table whose INT96 timestamps are instants in microseconds, as Spark reads them."""
+
+_INSTANT = pa.timestamp("us", "UTC")
 _SPARK_VERSION = b"org.apache.spark.version"
+_ARROW_SCHEMA = b"ARROW:schema"  # DataFusion reads INT96 in the unit that it says, and rounds otherwise than Spark
 _LEGACY = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 _FIRST_VERSION = (3, 0)  # from here on Spark writes the calendar that Arrow has
+_FIRST_OF_INT96 = (3, 1)  # and from here on in INT96 timestamps too
 _CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "BROTLI", "LZ4_RAW"})
 _MOST_FOOTERS = 200_000
 _READERS = 8
@@ -40,8 +55,8 @@ class Footer:
     """What matters of a file's footer.
 
     Attributes:
-        schema: as Arrow reads it.
-        int96: the columns whose timestamps are INT96. `decimals_in_bytes`: whose decimals are byte arrays.
+        schema: as Arrow reads it, with INT96 timestamps as microseconds in UTC if DataFusion reads them so.
+        int96: the columns with INT96 timestamps. `decimals_in_bytes`: whose decimals are byte arrays.
         calendar: "spark" if Spark wrote the file in the calendar that Arrow has, "legacy" if in an older one, "other"
             if another program wrote it.
         codec: the compression of its first column.
@@ -62,36 +77,45 @@ class Footers:
         self._lock = threading.Lock()
         self._known: dict[str, tuple[Version, Footer]] = {}
 
-    def read(self, paths: Sequence[str]) -> list[Footer]:
-        """The footers of these files. Raises what pyarrow raises if one cannot be read."""
-        versions = {path: version_of(path) for path in paths}
+    def read(self, files: Sequence[CatalogFile], read_end: ReadEnd) -> list[Footer]:
+        """The footers of these files. Raises what pyarrow raises if one cannot be read.
+
+        Args:
+            read_end: reads the last bytes of a file that is not on this machine.
+        """
+        versions = {file.path: version_of(file) for file in files}
         with self._lock:
             if len(self._known) > _MOST_FOOTERS:
                 self._known.clear()
-            known = {path: self._known[path] for path in paths if path in self._known}
-        new = [path for path in paths if path not in known or known[path][0] != versions[path]]
-        for path, footer in zip(new, _read_all(new), strict=True):
-            known[path] = versions[path], footer
+            known = {path: self._known[path] for path in versions if path in self._known}
+        new = [file for file in files if file.path not in known or known[file.path][0] != versions[file.path]]
+        for file, footer in zip(new, _read_all(new, read_end), strict=True):
+            known[file.path] = versions[file.path], footer
         with self._lock:
-            self._known |= {path: known[path] for path in new}
-        return [known[path][1] for path in paths]
+            self._known |= {file.path: known[file.path] for file in new}
+        return [known[file.path][1] for file in files]
 
 
-def version_of(path: str) -> Version:
+def version_of(file: CatalogFile) -> Version:
     """What changes when a file is replaced."""
-    found = Path(path).stat()
+    if "://" in file.path:
+        return file.size, file.modified, 0
+    found = Path(file.path).stat()
     return found.st_size, found.st_mtime_ns, found.st_ino
 
 
-def _read_all(paths: Sequence[str]) -> Iterable[Footer]:
-    if len(paths) < _READERS:
-        return [read_footer(path) for path in paths]
+def _read_all(files: Sequence[CatalogFile], read_end: ReadEnd) -> Iterable[Footer]:
+    def read(file: CatalogFile) -> Footer:
+        return read_footer(file.path if "://" not in file.path else FileEnd(file, read_end))
+
+    if len(files) < _READERS:
+        return [read(file) for file in files]
     with ThreadPoolExecutor(_READERS, "sparkfusion-footers") as pool:
-        return list(pool.map(read_footer, paths))
+        return list(pool.map(read, files))
 
 
-def read_footer(path: str) -> Footer:
-    found = pq.read_metadata(path)
+def read_footer(source: str | FileEnd) -> Footer:
+    found = pq.read_metadata(source)
     int96, decimals = [], []
     for index in range(len(found.schema)):
         column = found.schema.column(index)
@@ -102,32 +126,55 @@ def read_footer(path: str) -> Footer:
     columns = found.num_row_groups and found.num_columns
     codec = found.row_group(0).column(0).compression if columns else "UNCOMPRESSED"
     schema = found.schema.to_arrow_schema().remove_metadata()
-    return Footer(schema, tuple(int96), tuple(decimals), _calendar(found.metadata or {}), codec)
+    read = [_with_instants(field, field.name, int96) for field in schema]
+    metadata = found.metadata or {}
+    if sum(instants for _, instants in read) == len(int96) and _ARROW_SCHEMA not in metadata:
+        schema = pa.schema([field for field, _ in read])  # else a path is not what it seems, or the unit is another
+    instants = tuple(dict.fromkeys(field.name for field, instants in read if instants))
+    return Footer(schema, instants, tuple(decimals), _calendar(metadata, has_int96=bool(int96)), codec)
 
 
-def _calendar(metadata: dict[bytes, bytes]) -> str:
+def _with_instants(field: pa.Field, path: str, int96: Sequence[str]) -> tuple[pa.Field, int]:
+    """A field with INT96 timestamps as what they are, and how many of them it has.
+
+    Args:
+        path: of the field in the file. `int96`: the paths of all columns that are stored so.
+    """
+    kind = field.type
+    if path in int96 and pa.types.is_timestamp(kind):
+        return field.with_type(_INSTANT), 1
+    if pa.types.is_struct(kind):
+        inner = [_with_instants(each, f"{path}.{each.name}", int96) for each in kind]
+        made = pa.struct([each for each, _ in inner])
+    elif pa.types.is_list(kind):
+        inner = [_with_instants(kind.value_field, f"{path}.list.{kind.value_field.name}", int96)]
+        made = pa.list_(inner[0][0])
+    else:
+        return field, 0
+    return field.with_type(made), sum(instants for _, instants in inner)
+
+
+def _calendar(metadata: dict[bytes, bytes], *, has_int96: bool) -> str:
     if any(key in metadata for key in _LEGACY):
         return "legacy"
     if _SPARK_VERSION not in metadata:
         return "other"
     major, _, rest = metadata[_SPARK_VERSION].decode().partition(".")
     version = (int(major), int(rest.split(".")[0])) if major.isdigit() and rest.split(".")[0].isdigit() else (0, 0)
-    return "spark" if version >= _FIRST_VERSION else "legacy"
+    return "spark" if version >= (_FIRST_OF_INT96 if has_int96 else _FIRST_VERSION) else "legacy"
 
 
 @lru_cache(maxsize=1024)
-def why_different(footer: Footer, table: pa.Schema, partitions: tuple[str, ...], *, trusts_dates: bool) -> str | None:
+def why_different(footer: Footer, table: pa.Schema, partitions: tuple[str, ...], dates: SparkDates) -> str | None:
     """Why Spark might read a file in another way than DataFusion; None if both read the same.
 
     Args:
         table: the table's schema, as Spark's rows would be in Arrow. A column that the file lacks is NULL to both.
         partitions: those of its columns whose values are not in files.
-        trusts_dates: Spark takes dates of other programs as they are.
+        dates: how Spark reads dates and timestamps now.
     """
     if footer.codec not in _CODECS:
         return f"a file is compressed with {footer.codec}"
-    if footer.int96:
-        return f"column {footer.int96[0]!r} has INT96 timestamps"
     if footer.decimals_in_bytes:
         return f"column {footer.decimals_in_bytes[0]!r} has decimals that are stored as byte arrays"
     spelled: dict[str, list[str]] = {}
@@ -145,17 +192,24 @@ def why_different(footer: Footer, table: pa.Schema, partitions: tuple[str, ...],
         stored = footer.schema.field(field.name).type
         if not _reads_equal(stored, field.type):
             return f"column {field.name!r} is {stored} in a file, and {field.type} in the catalog"
-        if _has_dates(field.type) and (
-            footer.calendar == "legacy" or (footer.calendar == "other" and not trusts_dates)
-        ):
-            return f"the dates of column {field.name!r} may be of another calendar"
+        if (reason := _why_other_dates(footer, field, dates)) is not None:
+            return reason
+    return None
+
+
+def _why_other_dates(footer: Footer, field: pa.Field, dates: SparkDates) -> str | None:
+    if field.name in footer.int96 and dates.why_int96 is not None:
+        return f"column {field.name!r} has INT96 timestamps, and {dates.why_int96}"
+    trusted = dates.trusts_int96 if field.name in footer.int96 else dates.trusts_dates
+    if _has_dates(field.type) and (footer.calendar == "legacy" or (footer.calendar == "other" and not trusted)):
+        return f"the dates of column {field.name!r} may be of another calendar"
     return None
 
 
 def _reads_equal(stored: pa.DataType, wanted: pa.DataType) -> bool:
     stored, wanted = _small(stored), _small(wanted)
     if pa.types.is_timestamp(wanted):
-        return bool(stored == (pa.timestamp("us", "UTC") if wanted.tz is not None else pa.timestamp("us")))
+        return bool(stored == (_INSTANT if wanted.tz is not None else pa.timestamp("us")))
     if pa.types.is_list(wanted):
         return pa.types.is_list(stored) and _fields_equal([stored.value_field], [wanted.value_field])
     if pa.types.is_struct(wanted):

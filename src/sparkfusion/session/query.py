@@ -13,7 +13,9 @@ from sparkfusion.errors import QueryCancelledError, SparkfusionError, classify
 from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.feed.rejected import Rejected, add_up
 from sparkfusion.ids import QueryId, StageId
-from sparkfusion.observe.events import QueryFailed, QueryFinished, RowsRejected, Subscriber
+from sparkfusion.log_fields import about
+from sparkfusion.observe.events import Measured, QueryFailed, QueryFinished, RowsRejected, Subscriber
+from sparkfusion.observe.metrics import metrics_table
 from sparkfusion.plan.stage import Head, StageGraph
 from sparkfusion.runner.base import RunningJob
 from sparkfusion.session.row_window import RowWindow
@@ -57,31 +59,78 @@ class RunningQuery(Iterator[pa.RecordBatch]):
         raise QueryCancelledError("the query was stopped before all its rows were read")
 
     def cancel(self) -> None:
-        """Stop the query. The thread that iterates gets a `QueryCancelledError`."""
+        """Stop the query. The thread that iterates gets a `QueryCancelledError`.
+
+        >>> running = orders.stream()
+        >>> running.cancel()
+        >>> running.close()
+        """
         self._job.cancel()
 
     def close(self) -> None:
-        """Stop the query if it still runs, and remove its files. May be called several times."""
+        """Stop the query if it still runs, and remove its files. May be called several times.
+
+        >>> running = orders.stream()
+        >>> running.close()
+        """
         if self._end_once(complete=False):
-            self._emit(QueryFailed(self.id, "the stream was closed before its end", cancelled=True))
+            message = "the stream was closed before its end"
+            self._emit(QueryFailed(self.id, message, cancelled=True, measured=self._measure()))
         self._job.close()
 
     def reports(self) -> list[TaskReport]:
+        """What the tasks that are done so far reported: times, rows, bytes and metrics of operators.
+
+        >>> with orders.stream() as running:
+        ...     rows = running.read_all()
+        >>> running.reports()  # the query was not distributed
+        []
+        """
         return self._job.reports()
 
     def graph(self) -> StageGraph | None:
-        """The stages as they run: joins are decided while the query runs. None if the query is not distributed."""
+        """The stages as they run: joins are decided while the query runs. None if the query is not distributed.
+
+        >>> with orders.stream() as running:
+        ...     print(running.graph())
+        None
+        """
         return self._job.graph()
 
     def feeds(self) -> list[FeedStats]:
-        """The state of each feed of the query: units found, read and waiting."""
+        """The state of each feed of the query: units found, read and waiting.
+
+        >>> with orders.stream() as running:
+        ...     running.feeds()
+        []
+        """
         return self._job.feeds()
 
     def rejected(self) -> list[Rejected]:
-        """The lines that were skipped so far (`on_error="skip"`), for each table: how many, and the first ones."""
+        """The lines that were skipped so far (`on_error="skip"`), for each table: how many, and the first ones.
+
+        >>> with orders.stream() as running:
+        ...     running.rejected()
+        []
+        """
         return rejected_by(self._job.reports())
 
+    def metrics(self) -> pa.Table:
+        """What the tasks that are done so far did: a row for each operator of each stage. Stage 0 is the head. A query
+        that is not distributed has no rows.
+
+        >>> with orders.stream() as running:
+        ...     running.metrics().num_rows
+        0
+        """
+        return metrics_table(self._job.reports())
+
     def read_all(self) -> pa.Table:
+        """All rows that are left, and the end of the query.
+
+        >>> orders.stream().read_all().num_rows
+        3
+        """
         with self:
             return pa.Table.from_batches(list(self), schema=self.schema)
 
@@ -101,7 +150,7 @@ class RunningQuery(Iterator[pa.RecordBatch]):
         except BaseException as error:
             cancelled = isinstance(error, QueryCancelledError | KeyboardInterrupt)
             if self._end_once(complete=False):
-                self._emit(QueryFailed(self.id, str(error), cancelled=cancelled))
+                self._emit(QueryFailed(self.id, str(error), cancelled=cancelled, measured=self._measure()))
             self._job.close()
             if isinstance(error, SparkfusionError) or not isinstance(error, Exception):
                 raise
@@ -112,7 +161,12 @@ class RunningQuery(Iterator[pa.RecordBatch]):
             self._job.close()
             own = [report for report in self._job.reports() if report.key.query == self.id]  # a COPY shows its query's
             tell_rejected(self.id, rejected_by(own), self._emit)
-            self._emit(QueryFinished(self.id, self.rows, time.perf_counter() - self._started))
+            seconds = time.perf_counter() - self._started
+            self._emit(QueryFinished(self.id, self.rows, seconds, self._measure()))
+
+    def _measure(self) -> Measured | None:
+        graph = self._job.graph()
+        return Measured(graph, tuple(self._job.reports()), tuple(self._job.feeds())) if graph is not None else None
 
     def _end_once(self, *, complete: bool) -> bool:
         """Note how the query ended. True for the first caller: a close may race the last row."""
@@ -159,5 +213,6 @@ def tell_rejected(query: QueryId, rejected: Iterable[Rejected], emit: Subscriber
         lines = "line" if each.count == 1 else "lines"
         shown = "; ".join(map(str, each.first))
         shown += "; …" if each.count > len(each.first) else ""
-        _log.warning("query %s skipped %s %s of table %r: %s", query, f"{each.count:,}", lines, each.table, shown)
+        words = "query %s skipped %s %s of table %r: %s"
+        _log.warning(words, query, f"{each.count:,}", lines, each.table, shown, extra=about(query))
         emit(RowsRejected(query, each.table, each.count, each.first))

@@ -10,15 +10,17 @@ import pyarrow as pa
 from datafusion import SessionContext
 
 from sparkfusion import config
+from sparkfusion.config.given_settings import CONNECT, DEFAULT, SET, GivenSetting
 from sparkfusion.errors import UnknownSettingError, UserError, clean_message
 from sparkfusion.session.upstream import guards_of, in_setting_order
 from sparkfusion.urls import show_url
 from sparkfusion.worker.task_context import RUNTIME_PREFIX
 
-ENTRIES_SCHEMA = pa.schema([("name", pa.string()), ("value", pa.string()), ("description", pa.string())])
+ENTRIES_SCHEMA = pa.schema([(name, pa.string()) for name in ("name", "value", "description", "source")])
 DEFAULT_CATALOG = "datafusion.catalog.default_catalog"
 DEFAULT_SCHEMA = "datafusion.catalog.default_schema"
 _INFORMATION_SCHEMA = "datafusion.catalog.information_schema"
+_TIME_ZONE = re.compile(r"\s*set\s+time\s+zone\b", re.IGNORECASE)
 _QUERY = re.compile(r"\s*(?:select|with|values)\b|\s*\(", re.IGNORECASE)
 _OF_DATAFUSION = "select name, value, description from information_schema.df_settings"
 
@@ -26,13 +28,15 @@ _OF_DATAFUSION = "select name, value, description from information_schema.df_set
 class SessionSettings(MutableMapping[str, str]):
     """Settings of one session by their full names; values are text, as `SHOW` prints them.
 
-    Setting takes effect for every query planned afterwards. Deleting brings the default back.
+    Setting takes effect for every query planned afterwards. Deleting brings back the value that the session began with.
     """
 
     def __init__(self, context: SessionContext, ours: config.Settings) -> None:
         self._context = context
         self._read: dict[str, str] | None = None
         self._elsewhere = False
+        self._begun_with: dict[str, GivenSetting] = {}
+        self._sources: dict[str, str] = {}
         self.ours = ours
 
     def __getitem__(self, name: str) -> str:
@@ -44,6 +48,25 @@ class SessionSettings(MutableMapping[str, str]):
         return options[name]
 
     def __setitem__(self, name: str, value: object) -> None:
+        self._assign(name, value)
+        self._sources[name] = SET
+
+    def begin_with(self, given: GivenSetting) -> None:
+        """Take a value that was given before the session started. A later call for the same setting wins."""
+        try:
+            self._assign(given.name, given.value)
+        except UserError as error:
+            if given.source not in (CONNECT, DEFAULT):
+                error.message = f"{error.message} (from {given.source})"
+            raise
+        self._begun_with[given.name] = given
+        self._sources[given.name] = given.source
+
+    def source_of(self, name: str) -> str:
+        """Where a value comes from: "default", the path of a file, a variable, a key of Spark, "connect" or "SET"."""
+        return self._sources.get(name, DEFAULT)
+
+    def _assign(self, name: str, value: object) -> None:
         if name.startswith(config.PREFIX):
             self.ours.set(name, value)
             return
@@ -52,14 +75,24 @@ class SessionSettings(MutableMapping[str, str]):
             with self.reread_after(f"SET {name}"):
                 self._context.sql(f"SET {name} = '{text}'")
         except Exception as error:
-            raise UserError(f"cannot set {name} to {value!r}: {clean_message(error)}") from None
+            known = {str(row["name"]) for row in self._datafusion_rows()} | set(self.ours)
+            hint = config.suggest(name, known) if name not in known else None
+            raise UserError(f"cannot set {name} to {value!r}: {clean_message(error)}", hint=hint) from None
 
     def __delitem__(self, name: str) -> None:
+        begun_with = self._begun_with.get(name)
+        if begun_with is not None:
+            self.begin_with(begun_with)
+            return
+        self._restore_default(name)
+        self._sources.pop(name, None)
+
+    def _restore_default(self, name: str) -> None:
         if name.startswith(config.PREFIX):
             self.ours.reset(name)
             return
         if name == _INFORMATION_SCHEMA:  # sessions begin with it on, DataFusion with it off
-            self[name] = True
+            self._assign(name, True)
             return
         try:
             with self.reread_after(f"RESET {name}"):
@@ -67,7 +100,7 @@ class SessionSettings(MutableMapping[str, str]):
         except Exception as error:
             raise UserError(f"cannot reset {name}: {clean_message(error)}") from None
         for guarded, default in guards_of(name).items():
-            self[guarded] = default
+            self._assign(guarded, default)
 
     def __iter__(self) -> Iterator[str]:
         yield from self.datafusion_options()
@@ -98,6 +131,8 @@ class SessionSettings(MutableMapping[str, str]):
         finally:
             if not _QUERY.match(statement):
                 self._read = None
+            if _TIME_ZONE.match(statement):
+                self._sources["datafusion.execution.time_zone"] = SET
 
     def expect_changes_elsewhere(self) -> None:
         """From now on read the options every time: other code has the context, and may set options there."""
@@ -108,9 +143,14 @@ class SessionSettings(MutableMapping[str, str]):
         return (self.datafusion_options() | {name: self[name] for name in self.ours}).items()
 
     def as_table(self) -> pa.Table:
-        """Every setting with its value and what it means, by name; options of DataFusion without a value too."""
-        ours = [{"name": each.name, "value": self[each.name], "description": each.doc} for each in config.SETTINGS]
-        return pa.Table.from_pylist([*self._datafusion_rows(), *ours], schema=ENTRIES_SCHEMA).sort_by("name")
+        """Every setting with its value, what it means, and where its value comes from, by name; options of DataFusion
+        without a value too."""
+        ours: list[dict[str, str | None]] = [
+            {"name": each.name, "value": self[each.name], "description": each.doc} for each in config.SETTINGS
+        ]
+        rows: list[dict[str, str | None]] = [*self._datafusion_rows(), *ours]
+        rows = [row | {"source": self.source_of(str(row["name"]))} for row in rows]
+        return pa.Table.from_pylist(rows, schema=ENTRIES_SCHEMA).sort_by("name")
 
     def _datafusion_rows(self) -> list[dict[str, str | None]]:
         """DataFusion shows its options in SQL only, and only while the information schema is on.

@@ -46,9 +46,11 @@ class SessionTables:
         self.in_memory = MemoryTables(self._schema)
         self.lossy = LossyTables()
         self.of_spark = AdoptedTables(self._schema)
-        self.of_catalog = CatalogTables(context, settings, self._schema, self.of_spark, spark)
-        self.vanished_files = VanishedFiles(self.directories, self.of_catalog.links)
         self.feeds = FeedTables(self._schema)
+        self.of_catalog = CatalogTables(
+            context, settings, self._schema, self.of_spark, self.feeds, self.object_stores, spark
+        )
+        self.vanished_files = VanishedFiles(self.directories, self.of_catalog.links)
 
     def close(self) -> None:
         self.in_memory.close()

@@ -14,6 +14,7 @@ from datafusion import SessionConfig, SessionContext, SQLOptions
 from sparkfusion.errors import UserError
 from sparkfusion.extras import import_extra
 from sparkfusion.plan.functions import register_spark_functions
+from sparkfusion.runner.table_versions import split_version
 from sparkfusion.session.chains import check_chains
 from sparkfusion.session.session_settings import DEFAULT_CATALOG, DEFAULT_SCHEMA, SessionSettings
 from sparkfusion.session.session_tables import SessionTables
@@ -70,19 +71,15 @@ class SparkDialect:
 
     def _find_table(self, names: Sequence[str]) -> tuple[str, pa.Schema]:
         """A table by the parts of its name; upper and lower case are the same, as in Spark."""
-        defaults = [self._settings[DEFAULT_CATALOG], self._settings[DEFAULT_SCHEMA]]
         if len(names) > 3:
             raise UserError(f"table {'.'.join(names)!r} not found: a name has at most three parts")
-        wanted = [*defaults[: 3 - len(names)], *names]
+        if (own := self._own_name(names)) is not None:
+            return self._read_schema(own)
         context = self._context
-        catalog = _like(wanted[0], context.catalog_names())
-        schema = _like(wanted[1], context.catalog(catalog).names()) if catalog is not None else None
-        table = None
-        if catalog is not None and schema is not None:
-            table = _like(wanted[2], context.catalog(catalog).schema(schema).names())
-        if catalog is not None and schema is not None and table is not None:
-            return self._read_schema((catalog, schema, table))
         shown = ".".join(names)
+        if (version := split_version(names)) is not None and self._own_name(version[0]) is not None:
+            hint = "leave out AS OF, or write the name of Spark's table with its database"
+            raise UserError(f"{'.'.join(version[0])!r} is a table of the session, which has no versions", hint=hint)
         if not self._tables.of_catalog.is_used():
             raise UserError(f"table {shown!r} not found", hint=known_tables(shown, context))
         try:
@@ -91,6 +88,16 @@ class SparkDialect:
             if is_unknown_table(error.message):
                 raise UserError(f"table {shown!r} not found", hint=error.hint) from error
             raise
+
+    def _own_name(self, names: Sequence[str]) -> tuple[str, str, str] | None:
+        """The full name of a table of the session."""
+        wanted = [*[self._settings[DEFAULT_CATALOG], self._settings[DEFAULT_SCHEMA]][: 3 - len(names)], *names]
+        catalog = _like(wanted[0], self._context.catalog_names())
+        schema = _like(wanted[1], self._context.catalog(catalog).names()) if catalog is not None else None
+        if catalog is None or schema is None:
+            return None
+        table = _like(wanted[2], self._context.catalog(catalog).schema(schema).names())
+        return (catalog, schema, table) if table is not None else None
 
     def _read_schema(self, names: Sequence[str]) -> tuple[str, pa.Schema]:
         """The name and columns of a table of the session, or of Spark's catalog."""

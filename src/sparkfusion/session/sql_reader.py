@@ -18,12 +18,19 @@ from sparkfusion.session.chains import check_chains
 from sparkfusion.session.changes import cannot_run_at_once, refusals_explained
 from sparkfusion.session.datafusion_calls import unwrap
 from sparkfusion.session.engine import Engine
-from sparkfusion.session.explaining import datafusion_rows, explain_rows, is_copy, is_planned
+from sparkfusion.session.explain_statement import (
+    datafusion_rows,
+    explain_rows,
+    is_copy,
+    is_planned,
+    words_for_datafusion,
+)
 from sparkfusion.session.external_tables import run_statement
 from sparkfusion.session.lazy_query import LazyQuery
 from sparkfusion.session.settings_table import all_settings_listed
 from sparkfusion.session.statements import (
     CopyQuery,
+    ExplainText,
     SetOption,
     Statement,
     is_explain,
@@ -79,9 +86,10 @@ class SqlReader:
         return read_change(self._engine, inner)
 
     def _read_spark(self, text: str) -> LazyQuery:
-        prefix, query = split_explain(text)
-        made = self._engine.spark_dialect.read(query, prefix, {**(self._values or {}), **self._named})
-        return self._explain_plan(text, made) if prefix else LazyQuery(made)
+        asked = split_explain(text)
+        prefix = f"{words_for_datafusion(asked)} " if asked.words else ""
+        made = self._engine.spark_dialect.read(asked.statement, prefix, {**(self._values or {}), **self._named})
+        return self._explain_plan(asked, made) if prefix else LazyQuery(made)
 
     def _copy(self, copied: CopyQuery) -> LazyQuery:
         text = copied.source if copied.is_query else f"select * from {copied.source}"
@@ -126,19 +134,20 @@ class SqlReader:
         return answer_rows(shown if statement.verbose else shown.select(["name", "value"]))
 
     def _explain(self, text: str) -> LazyQuery:
-        return self._explain_plan(text, self._ask_datafusion(text))
+        asked = split_explain(text)
+        return self._explain_plan(asked, self._ask_datafusion(f"{words_for_datafusion(asked)} {asked.statement}"))
 
-    def _explain_plan(self, text: str, explained: datafusion.DataFrame) -> LazyQuery:
+    def _explain_plan(self, asked: ExplainText, explained: datafusion.DataFrame) -> LazyQuery:
         (target,) = explained.logical_plan().inputs()
         if not is_planned(target):
             return answer_rows(datafusion_rows(explained))
-        copied = parse_copy(text) if is_copy(target) else None
+        copied = parse_copy(asked.statement) if is_copy(target) else None
         if copied is not None:
             query = self._copy(copied)
         else:
             query = read_change(self._engine, self._engine.context.create_dataframe_from_logical_plan(target))
         with refusals_explained(query.changes):
-            return answer_rows(explain_rows(self._engine, explained, query))
+            return answer_rows(explain_rows(self._engine, explained, replace(query, text=asked.statement), asked))
 
 
 def answer_rows(rows: pa.Table) -> LazyQuery:

@@ -13,7 +13,12 @@ _SET = re.compile(rf"\s*SET\s+(?:VARIABLE\s+)?({_NAME})\s*(?:=|\bTO\b)\s*([^\s;]
 _SHOW = re.compile(rf"\s*SHOW\s+(ALL|{_OPTION_NAME})(\s+VERBOSE)?[\s;]*", re.IGNORECASE)
 _RESET = re.compile(rf"\s*RESET\s+({_OPTION_NAME})[\s;]*", re.IGNORECASE)
 _EXPLAIN = re.compile(r"\s*EXPLAIN\b", re.IGNORECASE)
-_EXPLAIN_WORDS = re.compile(r"\s*EXPLAIN\b(?:\s+(?:ANALYZE|VERBOSE)\b)*", re.IGNORECASE)
+_EXPLAIN_WORDS = re.compile(
+    r"\s*EXPLAIN\b(?:\s+(?:ANALYZE|VERBOSE)\b)*(?P<clause>\s+FORMAT\s+(?P<format>\w+|'x*'|\"x*\"))?", re.IGNORECASE
+)
+_EXPLAIN_OPTIONS = re.compile(r"\s*EXPLAIN\s*\((?=\s*(?:ANALYZE|VERBOSE|FORMAT)\b)", re.IGNORECASE)
+_EXPLAIN_FORMAT = re.compile(r"\s*FORMAT\s+(\w+|'x*'|\"x*\")\s*", re.IGNORECASE)
+_EXPLAIN_VERBOSE = re.compile(r"\bVERBOSE\b(?!\s+(?:FALSE|OFF|0)\b)", re.IGNORECASE)
 _COPY = re.compile(r"\bCOPY(?:\s*(?P<open>\()|\s+(?P<table>[\w.\"`$]+)\s+(?=TO\b))", re.IGNORECASE)
 _OF_TABLES = re.compile(
     r"\s*(?:DROP|CREATE(?:\s+OR\s+REPLACE)?(?:\s+(?:UNBOUNDED|EXTERNAL|TEMP|TEMPORARY))*)\s+TABLE\b", re.IGNORECASE
@@ -43,6 +48,18 @@ class CopyQuery:
     source: str
     is_query: bool
     tail: str
+
+
+@dataclass(frozen=True)
+class ExplainText:
+    """An EXPLAIN in its parts: the words before the statement, without its format and with it; the statement; and the
+    format that was asked for, if one was."""
+
+    words: str
+    words_with_format: str
+    statement: str
+    verbose: bool = False
+    format: str | None = None
 
 
 Statement = SetOption | ShowOption
@@ -94,14 +111,45 @@ def is_explain(sql: str) -> bool:
     return _EXPLAIN.match(mask(sql)) is not None
 
 
-def split_explain(sql: str) -> tuple[str, str]:
-    """The words of an EXPLAIN, and the statement after them.
+def split_explain(sql: str) -> ExplainText:
+    """The parts of an EXPLAIN; no words if it is another statement. Options may be in parentheses, as in PostgreSQL.
 
-    >>> split_explain("explain analyze select 1"), split_explain("select 1")
-    (('explain analyze ', 'select 1'), ('', 'select 1'))
+    >>> asked = split_explain("explain analyze format json select 1")
+    >>> asked.words, asked.format, asked.statement
+    ('explain analyze', 'json', 'select 1')
+    >>> asked = split_explain("explain (format tree, verbose) select 1")
+    >>> asked.words, asked.format, asked.verbose
+    ('explain (verbose)', 'tree', True)
+    >>> split_explain("explain (select 1)").statement, split_explain("select 1").words
+    ('(select 1)', '')
     """
-    found = _EXPLAIN_WORDS.match(mask(sql))
-    return (sql[: found.end()] + " ", sql[found.end() :].strip()) if found else ("", sql)
+    masked = mask(sql)
+    listed = _EXPLAIN_OPTIONS.match(masked)
+    closing = closing_parenthesis(masked, listed.end()) if listed is not None else None
+    if listed is not None and closing is not None:
+        return _split_options(sql, listed.end(), closing)
+    found = _EXPLAIN_WORDS.match(masked)
+    if found is None:
+        return ExplainText("", "", sql)
+    words = sql[: found.start("clause") if found["clause"] else found.end()]
+    chosen = _unquoted(sql[found.start("format") : found.end("format")]).lower() if found["format"] else None
+    verbose = _EXPLAIN_VERBOSE.search(mask(words)) is not None
+    return ExplainText(words, sql[: found.end()], sql[found.end() :].strip(), verbose, chosen)
+
+
+def _split_options(sql: str, begin: int, end: int) -> ExplainText:
+    masked, kept, chosen = mask(sql), [], None
+    position = begin
+    for option in masked[begin:end].split(","):
+        found = _EXPLAIN_FORMAT.fullmatch(option)
+        if found is None:
+            kept.append(sql[position : position + len(option)].strip())
+        else:
+            chosen = _unquoted(sql[position + found.start(1) : position + found.end(1)]).lower()
+        position += len(option) + 1
+    words = sql[: begin - 1].rstrip() + (f" ({', '.join(kept)})" if kept else "")
+    verbose = any(map(_EXPLAIN_VERBOSE.match, kept))
+    return ExplainText(words, sql[: end + 1], sql[end + 1 :].strip(), verbose, chosen)
 
 
 def parse_copy(sql: str) -> CopyQuery | None:

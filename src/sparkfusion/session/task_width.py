@@ -21,16 +21,24 @@ query scans, for 20 with half of that, and for 17 with a quarter.
 class Machines:
     """Where tasks run: on how many machines, and whether they may run several partitions of a stage there.
 
-    `cores_per_task`: that a scheduler gives each of them; None if they share those of their machine.
+    Attributes:
+        cores_per_task: the most that a scheduler gives to one of them; None if they share those of their machine.
+        memory: bytes that tasks on one machine have together; 0 if as many as in this process.
     """
 
     count: int = 1
     take_wide_tasks: bool = True
     cores_per_task: int | None = None
+    memory: int = 0
+
+    @property
+    def is_one(self) -> bool:
+        """Whether all tasks run on one machine. A scheduler may add others at any time."""
+        return self.count == 1 and self.cores_per_task is None
 
     @classmethod
     def of(cls, runner: Runner, settings: Settings) -> Machines:
-        return cls(runner.machines, runner.takes_wide_tasks(settings), runner.cores_per_task)
+        return cls(runner.machines, runner.takes_wide_tasks(settings), runner.cores_per_task, runner.machine_memory)
 
 
 @dataclass(frozen=True)
@@ -53,7 +61,7 @@ class TaskWidth:
 def most_partitions(settings: Settings, machines: Machines, target: int) -> int:
     """How many partitions a plan has at most: the target, or what the user's choice of tasks and cores makes."""
     tasks, cores = settings.integer("tasks"), settings.integer("task_cores")
-    if tasks == 1 or (tasks == 0 and (machines.count == 1 or cores <= 1)):
+    if tasks == 1 or (tasks == 0 and (machines.count == 1 or machines.cores_per_task is not None or cores <= 1)):
         return target
     if cores > 1:
         return (tasks or machines.count) * cores
@@ -74,7 +82,7 @@ def choose_width(
         scanned: bytes of the files that the query reads.
     """
     tasks, cores = settings.integer("tasks"), settings.integer("task_cores")
-    whole = tasks == 1 or (tasks == 0 and machines.count == 1 and cores != 1)
+    whole = tasks == 1 or (tasks == 0 and machines.is_one and cores != 1)
     on_one = max(1, upper // (tasks or machines.count)) if not whole else -(-upper // machines.count)
     if machines.cores_per_task is not None and not whole:
         on_one = min(on_one, machines.cores_per_task)
@@ -83,9 +91,18 @@ def choose_width(
         return TaskWidth()
     if has_memory_limit(settings, options):
         return TaskWidth(why="a memory limit is set, and a task of several partitions could not spill")
-    memory = memory_share(settings, options, alone=True)
+    memory = machines.memory or memory_share(settings, options, alone=True)
     if not (tasks and cores) and tasks != 1 and scanned > MEMORY_FACTOR * memory * machines.count:
         return TaskWidth(why=f"it reads {scanned:,} bytes, and a task of several partitions could not spill")
     if not whole and not machines.take_wide_tasks:
         return TaskWidth(why="Spark's own shuffle (sparkfusion.store) takes tasks of one partition")
-    return TaskWidth(whole=partitions) if whole else TaskWidth(tasks=tasks or machines.count, per_task=partitions)
+    if whole:
+        return TaskWidth(whole=partitions)
+    return TaskWidth(tasks=tasks or _at_once(machines, cores), per_task=partitions)
+
+
+def _at_once(machines: Machines, cores: int) -> int:
+    """How many tasks run at once, if the user chose how many cores each has: a scheduler puts several on a machine."""
+    if machines.cores_per_task is None or not cores:
+        return machines.count
+    return max(1, machines.count * machines.cores_per_task // cores)

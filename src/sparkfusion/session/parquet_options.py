@@ -1,0 +1,67 @@
+"""DataFusion's options for Parquet files as options of a COPY, so that the rows are written like any others."""
+
+from __future__ import annotations
+
+import re
+
+from datafusion.dataframe import ParquetColumnOptions, ParquetWriterOptions
+
+_FILE = (
+    "data_pagesize_limit",
+    "write_batch_size",
+    "writer_version",
+    "skip_arrow_metadata",
+    "compression",
+    "dictionary_enabled",
+    "dictionary_page_size_limit",
+    "statistics_enabled",
+    "max_row_group_size",
+    "created_by",
+    "column_index_truncate_length",
+    "statistics_truncate_length",
+    "data_page_row_count_limit",
+    "encoding",
+    "bloom_filter_on_write",
+    "bloom_filter_fpp",
+    "bloom_filter_ndv",
+    "allow_single_file_parallelism",
+    "maximum_parallel_row_group_writers",
+    "maximum_buffered_record_batches_per_stream",
+)
+_COLUMN = (
+    "encoding",
+    "dictionary_enabled",
+    "compression",
+    "statistics_enabled",
+    "bloom_filter_enabled",
+    "bloom_filter_fpp",
+    "bloom_filter_ndv",
+)
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")  # DataFusion reads the names of options in lower case
+_SET_BY_DEFAULT = ("compression", "dictionary_enabled", "statistics_enabled", "column_index_truncate_length")
+"""None means "as the Parquet library likes" here, and a COPY has no word for that."""
+
+
+def copy_options(options: ParquetWriterOptions) -> dict[str, str] | None:
+    """The options of the COPY; None if a COPY cannot say them.
+
+    >>> copy_options(ParquetWriterOptions(compression="snappy"))["format.compression"]
+    'snappy'
+    >>> print(copy_options(ParquetWriterOptions(compression=None)))
+    None
+    """
+    columns = options.column_specific_options or {}
+    if any(getattr(options, name) is None for name in _SET_BY_DEFAULT) or not all(map(_PLAIN.fullmatch, columns)):
+        return None
+    found = {f"format.{name}": getattr(options, name) for name in _FILE}
+    for column, own in columns.items():
+        found |= _of_column(column, own)
+    return {name: _text(value) for name, value in found.items() if value is not None}
+
+
+def _of_column(column: str, own: ParquetColumnOptions) -> dict[str, object]:
+    return {f"format.{name}::{column}": getattr(own, name) for name in _COLUMN}
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
