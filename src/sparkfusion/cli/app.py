@@ -3,7 +3,7 @@
 | code | meaning |
 |------|---------|
 | 0    | done |
-| 1    | the query failed, or its answer is wrong |
+| 1    | the query failed, its answer is wrong, or the doctor found something wrong |
 | 2    | the command line was not understood |
 | 3    | something was not distributed, and had to be |
 | 4    | an answer was compared with nothing |
@@ -17,19 +17,29 @@ from typing import Any
 
 import click
 
+from sparkfusion.cli.commands.bench import bench
+from sparkfusion.cli.commands.doctor import doctor
 from sparkfusion.cli.commands.explain import explain
 from sparkfusion.cli.commands.sql import sql
 from sparkfusion.cli.commands.verify import verify
 from sparkfusion.cli.commands.worker import worker
 from sparkfusion.cli.ending import CANCELLED, Ending
+from sparkfusion.cli.failures import explain_failure, is_cancellation
 from sparkfusion.cli.streams import discard_output
-from sparkfusion.errors import InternalError, QueryCancelledError, SparkfusionError, classify
 
 FAILED = 1
 
 
 class Application(click.Group):
-    """Turns every error into one readable block on stderr."""
+    """Turns every error into one readable block on stderr. Options without a command are those of `sql`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own = [option for parameter in self.get_params(ctx) for option in parameter.opts]
+        position = 1 if args[:1] == ["--debug"] else 0
+        first = args[position] if len(args) > position else None
+        if first is None or (first.startswith("-") and first not in own):
+            args = [*args[:position], "sql", *args[position:]]
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -40,8 +50,8 @@ class Application(click.Group):
             discard_output()
             ctx.exit(0)
         except (Exception, KeyboardInterrupt) as error:
-            cancelled = _is_cancellation(error) or (isinstance(ctx.obj, Ending) and ctx.obj.interrupted)
-            _report(error, "cancelled" if cancelled else _explanation(error), debug=ctx.params["debug"])
+            cancelled = is_cancellation(error) or (isinstance(ctx.obj, Ending) and ctx.obj.interrupted)
+            _report(error, "cancelled" if cancelled else explain_failure(error), debug=ctx.params["debug"])
             ctx.exit(CANCELLED if cancelled else FAILED)
 
 
@@ -51,8 +61,12 @@ class Application(click.Group):
 def app(debug: bool) -> None:
     """Run SQL with DataFusion, distributed over tasks.
 
+    Without a command, this is an interactive shell, the same as `sparkfusion sql`.
+
     \b
     Examples:
+      sparkfusion
+      sparkfusion -t data/
       sparkfusion sql -c "select count(*) from t" --table t=data/t.parquet
       sparkfusion explain -c "select a, sum(b) from t group by a" --table t=data/
       sparkfusion verify --file queries.sql --table t=data/ --partitions 2 --partitions 7
@@ -63,6 +77,8 @@ app.add_command(sql)
 app.add_command(explain)
 app.add_command(verify)
 app.add_command(worker)
+app.add_command(doctor)
+app.add_command(bench)
 
 
 def run(ending: Ending | None = None) -> int:
@@ -78,26 +94,6 @@ def run(ending: Ending | None = None) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else FAILED
     return code if isinstance(code, int) else 0
-
-
-def _is_cancellation(error: BaseException) -> bool:
-    """Ctrl-C while DataFusion plans comes out as a SystemError that the KeyboardInterrupt is only the cause of."""
-    seen: list[BaseException] = []  # `raise error from error` makes a ring
-    found: BaseException | None = error
-    while found is not None and found not in seen:
-        if isinstance(found, KeyboardInterrupt | QueryCancelledError | click.Abort):
-            return True
-        seen.append(found)
-        found = found.__cause__ or found.__context__
-    return False
-
-
-def _explanation(error: BaseException) -> str:
-    found = error if isinstance(error, SparkfusionError) else classify(error)
-    text = "\n  ".join([str(found), *getattr(error, "__notes__", ())])
-    if isinstance(found, InternalError) and found.hint is None:
-        text += "\n  hint: --debug shows where this happened"
-    return text
 
 
 def _report(error: BaseException, text: str, *, debug: bool) -> None:

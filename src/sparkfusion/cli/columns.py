@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 
 import pyarrow as pa
@@ -13,9 +12,15 @@ from sparkfusion.cli.values import Plain, encode, plain, text
 
 ROWS_AT_ONCE = 65_536
 _TEXT = pa.large_string()
+_ZERO, _NOTHING = pa.scalar(".0", _TEXT), pa.scalar("", _TEXT)
 # What may need more than to be copied; also every first and last letter that is not ASCII, which may be a space.
 _SPECIAL_IN_CSV = r'^$|[,"\n\r]|^[^!-~]|[^!-~]$'
+_SURELY_QUOTED_IN_CSV = r'^$|[,"\n\r]|^[ \t]|[ \t]$'
 _SPECIAL_IN_JSON = r'["\\\x00-\x1f]'
+_MARKS_IN_CSV = (b",", b'"', b"\n", b"\r")
+_RARE_SPACES = b"\t\x0b\x0c\x1c\x1d\x1e\x1f"
+# Arrow and Python write the same digits between these sizes, and neither writes an exponent.
+_LEAST_PLAIN, _MOST_PLAIN = 1e-4, 1e10
 
 
 def csv_field(value: Plain) -> str:
@@ -28,13 +33,11 @@ def csv_field(value: Plain) -> str:
     return field
 
 
-def csv_lines(batch: pa.RecordBatch) -> Iterator[str]:
-    """The rows as CSV, many lines at a time, each with its end."""
+def csv_lines(batch: pa.RecordBatch) -> Iterator[pa.Buffer]:
+    """The rows as CSV in UTF-8, many lines at a time, each with its end."""
     for piece in _pieces(batch):
-        parts: list[str | pa.Array] = []
-        for column in piece.columns:
-            parts += [_column(column, csv_field, _SPECIAL_IN_CSV, "", ""), ","]
-        yield _join_rows([*parts[:-1], "\n"])
+        *fields, last = (_column(column, csv_field, _SPECIAL_IN_CSV, "", "") for column in piece.columns)
+        yield _join_rows([*fields, _join([last, "\n"])], between=",")
 
 
 def json_objects(names: list[str], batch: pa.RecordBatch, between: str) -> Iterator[str]:
@@ -43,7 +46,7 @@ def json_objects(names: list[str], batch: pa.RecordBatch, between: str) -> Itera
         parts: list[str | pa.Array] = []
         for name, column in zip(names, piece.columns, strict=True):
             parts += [f"{',' if parts else '{'}{encode(name)}:", _column(column, encode, _SPECIAL_IN_JSON, "null", '"')]
-        yield _join_rows([*parts, "}" + between]).removesuffix(between)
+        yield str(_join_rows([*parts, "}" + between]), "utf-8").removesuffix(between)
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -51,12 +54,28 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, ROWS_AT_ONCE)
 
 
-def _join_rows(parts: list[str | pa.Array]) -> str:
+def _join_rows(parts: list[str | pa.Array], between: str = "") -> pa.Buffer:
     """The parts of every row one after the other, and the rows too: that is how Arrow holds them."""
+    return _text_of(_join(parts, between))
+
+
+def _join(parts: list[str | pa.Array], between: str = "") -> pa.Array:
+    """The parts of every row as one text."""
     given = [pa.scalar(part, _TEXT) if isinstance(part, str) else part for part in parts]
-    rows = pc.binary_join_element_wise(*given, pa.scalar("", _TEXT))
-    size = pc.sum(pc.binary_length(rows)).as_py() or 0
-    return str(rows.buffers()[2][:size], "utf-8") if size else ""
+    return pc.binary_join_element_wise(*given, pa.scalar(between, _TEXT))
+
+
+def _text_of(column: pa.Array) -> pa.Buffer:
+    """All values of a column of `_TEXT` one after the other; also what NULLs hide."""
+    data = column.buffers()[2]
+    starts = _starts(column)
+    return pa.py_buffer(b"") if data is None else data[starts[0].as_py() : starts[-1].as_py()]
+
+
+def _starts(column: pa.Array) -> pa.Array:
+    """Where the values of a column of `_TEXT` start in its bytes, and where the last one ends."""
+    offsets = column.buffers()[1]
+    return pa.Array.from_buffers(pa.int64(), len(column) + 1, [None, offsets], offset=column.offset)
 
 
 def _column(column: pa.Array, write: Callable[[Plain], str], special: str, null: str, quote: str) -> pa.Array:
@@ -67,11 +86,11 @@ def _column(column: pa.Array, write: Callable[[Plain], str], special: str, null:
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return _strings(column.cast(_TEXT), write, special, null, quote)
     if types.is_date(kind) or types.is_timestamp(kind) or types.is_time(kind):
-        return _strings(column.cast(pa.string()).cast(_TEXT), write, special, null, quote)
+        return pc.fill_null(_between_quotes(column.cast(pa.string()).cast(_TEXT), quote), null)  # nothing special
     if types.is_integer(kind) or types.is_boolean(kind):
         return pc.fill_null(column.cast(_TEXT), null)
     if types.is_float32(kind) or types.is_float64(kind):
-        return pa.array([_number(value, write) for value in column.to_pylist()], _TEXT)
+        return _floats(column.cast(pa.float64()), write)
     if types.is_decimal(kind):
         shown = column.cast(pa.string())
         if not pc.any(pc.match_substring(shown, "E")).as_py():  # Arrow shortens some, which we do not
@@ -79,15 +98,81 @@ def _column(column: pa.Array, write: Callable[[Plain], str], special: str, null:
     return pa.array([write(value) for value in plain(column)], _TEXT)
 
 
-def _number(value: float | None, write: Callable[[Plain], str]) -> str:
-    return repr(value) if value is not None and math.isfinite(value) else write(value)
+def _floats(column: pa.Array, write: Callable[[Plain], str]) -> pa.Array:
+    """By Arrow what Python's `repr` would write without an exponent; the others one by one."""
+    size = pc.abs(column)
+    usual = pc.or_(pc.and_(pc.greater_equal(size, _LEAST_PLAIN), pc.less(size, _MOST_PLAIN)), pc.equal(size, 0.0))
+    shown = column.cast(_TEXT)
+    whole = pc.equal(pc.floor(column), column)  # Arrow writes 5, and Python 5.0
+    if pc.any(whole).as_py():
+        shown = _join([shown, pc.if_else(whole, _ZERO, _NOTHING)])
+    return _replace(shown, pc.invert(pc.fill_null(usual, False)), column, write)
+
+
+def _replace(shown: pa.Array, odd: pa.Array, column: pa.Array, write: Callable[[Plain], str]) -> pa.Array:
+    """`shown`, with what `write` makes of the values of `column` where they are odd."""
+    if not pc.any(odd).as_py():
+        return shown
+    return pc.replace_with_mask(shown, odd, _written(column.filter(odd), write))
 
 
 def _strings(column: pa.Array, write: Callable[[Plain], str], special: str, null: str, quote: str) -> pa.Array:
-    mark = pa.scalar(quote, _TEXT)
-    plain_text = pc.binary_join_element_wise(mark, column, mark, pa.scalar("", _TEXT)) if quote else column
-    found = pc.match_substring_regex(column, special)
+    if write is csv_field and (quoted := _quoted_strings(column)) is not None:
+        return quoted
+    plain_text = _between_quotes(column, quote)
+    found = pc.fill_null(pc.match_substring_regex(column, special), False)
     if pc.any(found).as_py():
-        written = pa.array([write(value) for value in column.filter(found).to_pylist()], _TEXT)
-        plain_text = pc.replace_with_mask(plain_text, pc.fill_null(found, False), written)
+        written = _csv_fields(column.filter(found)) if write is csv_field else _written(column.filter(found), write)
+        plain_text = pc.replace_with_mask(plain_text, found, written)
     return pc.fill_null(plain_text, null)
+
+
+def _quoted_strings(column: pa.Array) -> pa.Array | None:
+    """The same as below, faster; None if a text has rare letters that may be spaces.
+
+    All texts together are one run of bytes. Without the marks that need quotes, the texts that had one are other texts.
+    To search each text, by a regular expression or for one mark, takes several times as long.
+    """
+    whole = _text_of(column).to_pybytes()
+    if not whole.isascii() or any(letter in whole for letter in _RARE_SPACES):
+        return None
+    found = pc.equal(pc.binary_length(column), 0)
+    unmarked = whole
+    for mark in _MARKS_IN_CSV:
+        unmarked = unmarked.replace(mark, b" ")
+    if unmarked is not whole:
+        found = pc.or_(found, pc.not_equal(column, _with_text(column, unmarked)))
+    if b" " in whole:
+        found = pc.or_(found, pc.or_(pc.starts_with(column, " "), pc.ends_with(column, " ")))
+    found = pc.fill_null(found, False)
+    if pc.any(found).as_py():
+        chosen = column.filter(found)
+        chosen = pc.replace_substring(chosen, '"', '""') if b'"' in whole else chosen
+        column = pc.replace_with_mask(column, found, _between_quotes(chosen, '"'))
+    return pc.fill_null(column, "")
+
+
+def _with_text(column: pa.Array, text: bytes) -> pa.Array:
+    """A column of `_TEXT` with the same lengths, over other bytes. What NULLs hide is not hidden any more."""
+    starts = _starts(column)
+    starts = pc.subtract(starts, starts[0])
+    return pa.Array.from_buffers(_TEXT, len(column), [None, starts.buffers()[1], pa.py_buffer(text)])
+
+
+def _csv_fields(column: pa.Array) -> pa.Array:
+    """What `csv_field` makes of strings: by Arrow where it is clear that they need quotes, else one by one."""
+    clear = pc.match_substring_regex(column, _SURELY_QUOTED_IN_CSV)
+    quoted = _between_quotes(pc.replace_substring(column, '"', '""'), '"')
+    unclear = pc.invert(clear)
+    if pc.any(unclear).as_py():
+        quoted = pc.replace_with_mask(quoted, unclear, _written(column.filter(unclear), csv_field))
+    return quoted
+
+
+def _written(column: pa.Array, write: Callable[[Plain], str]) -> pa.Array:
+    return pa.array([write(value) for value in column.to_pylist()], _TEXT)
+
+
+def _between_quotes(column: pa.Array, quote: str) -> pa.Array:
+    mark = pa.scalar(quote, _TEXT)
+    return pc.binary_join_element_wise(mark, column, mark, pa.scalar("", _TEXT)) if quote else column

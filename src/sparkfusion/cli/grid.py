@@ -1,4 +1,4 @@
-"""Tables of text for files and pipes, line by line. rich takes milliseconds for a row."""
+"""Tables of text, line by line. rich takes milliseconds for a row."""
 
 from __future__ import annotations
 
@@ -38,6 +38,46 @@ def draw(names: Sequence[str], right: Sequence[bool], rows: Sequence[tuple[Plain
         else:
             yield from (_row(cells, widths, right) for cells in zip(*part, strict=True))
     yield rule
+
+
+def draw_vertical(names: Sequence[str], rows: Sequence[tuple[Plain, ...]]) -> Iterator[str]:
+    """A line for each value.
+
+    >>> print("".join(draw_vertical(["n", "word"], [(1, "one"), (20, None)])), end="")
+    ----- row 1 -----
+    n    | 1
+    word | one
+    ----- row 2 -----
+    n    | 20
+    word | NULL
+    """
+    heads = [_clean(name) for name in names]
+    width = max(map(_width, heads))
+    padded = [head + " " * (width - _width(head)) for head in heads]
+    margin = " " * width + " | "
+    for number, row in enumerate(rows, 1):
+        yield f"----- row {number:,} -----\n"
+        for head, value in zip(padded, row, strict=True):
+            yield f"{head} | " + _cell(value).replace("\n", "\n" + margin) + "\n"
+
+
+def draw_markdown(names: Sequence[str], right: Sequence[bool], rows: Sequence[tuple[Plain, ...]]) -> Iterator[str]:
+    """A table in Markdown.
+
+    >>> print("".join(draw_markdown(["n", "a|b"], [True, False], [(1, "one"), (20, None)])), end="")
+    | n | a\\|b |
+    |---:|---|
+    | 1 | one |
+    | 20 | NULL |
+    """
+    yield "| " + " | ".join(map(_in_markdown, names)) + " |\n"
+    yield "|" + "|".join("---:" if at_right else "---" for at_right in right) + "|\n"
+    for row in rows:
+        yield "| " + " | ".join(_in_markdown("NULL" if value is None else text(value)) for value in row) + " |\n"
+
+
+def _in_markdown(shown: str) -> str:
+    return _clean(shown).replace("\\", "\\\\").replace("|", "\\|").replace("\n", "<br>")
 
 
 def _is_simple(cells: list[str]) -> bool:

@@ -5,32 +5,41 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from sparkfusion.cli.script import Statement, split
-from sparkfusion.cli.tables import Table, check_unique, hint_of, parse_table, register
+from sparkfusion.cli.spark_masters import is_spark_master, started
+from sparkfusion.cli.table_sources import add_tables, tables_at, tables_of_file
+from sparkfusion.cli.tables import Table, check_unique, hint_of, register
 from sparkfusion.config import DIALECTS, PREFIX, SETTINGS
+from sparkfusion.config.config_file import current_config_file
+from sparkfusion.config.given_settings import TOKEN_VARIABLE
 from sparkfusion.errors import UserError
 from sparkfusion.feed.ready.formats import FORMATS
-from sparkfusion.transport.membership import TOKEN_VARIABLE
+from sparkfusion.session.script import Statement, split
 from sparkfusion.transport.schemes import is_known, scheme_of
 
 if TYPE_CHECKING:
     from sparkfusion import Session
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
 TARGET_PARTITIONS = "datafusion.execution.target_partitions"
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def _tables(_ctx: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> tuple[Table, ...]:
-    try:
-        return tuple(map(parse_table, values))
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
+    found: list[Table] = []
+    for value in values:
+        try:
+            tables, others = tables_at(value)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from error
+        found += tables
+        if others:
+            click.echo(f"sparkfusion: no tables, by their names: {', '.join(others)} in {value}", err=True)
+    return tuple(found)
 
 
 def _settings(_ctx: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
@@ -48,11 +57,14 @@ def _setting(text: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
-def _target(_ctx: click.Context, _option: click.Parameter, value: str) -> str:
-    if value in ("local", "spark") or is_known(scheme_of(value)):
+def _target(_ctx: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+    if value is None or value in ("local", "spark") or is_spark_master(value) or is_known(scheme_of(value)):
         return value
     place = value.partition("?")[0]  # what follows may be a token
-    raise click.BadParameter(f"{place!r} is neither local, spark, nor workers such as flight://host:port,host:port")
+    raise click.BadParameter(
+        f"{place!r} is neither local, spark, a master of Spark such as spark://host:7077, nor workers such as "
+        "flight://host:port,host:port"
+    )
 
 
 def source_options(command: Command) -> Command:
@@ -63,19 +75,19 @@ def source_options(command: Command) -> Command:
     return click.option("-c", "--command", "text", metavar="SQL", help="Statements to run, separated by ';'.")(command)
 
 
-def session_options(command: Command) -> Command:
-    """--table, --set and --connect."""
+def place_options(command: Command) -> Command:
+    """--set and --connect."""
     command = click.option(
         "--connect",
         "target",
         metavar="TARGET",
-        default="local",
-        show_default=True,
         callback=_target,
-        help="Where tasks run. local: in this process. spark: on a local Spark session. flight://host:port,host:port: "
-        f"on these workers; their token is in ${TOKEN_VARIABLE}, or follows the addresses as ?token=…",
+        help="Where tasks run. local: in this process. spark: on a local Spark session. spark://host:7077, yarn, "
+        "k8s://… or sc://host:15002: on that Spark, with your own Spark configuration. flight://host:port,host:port: "
+        f"on these workers; their token is in ${TOKEN_VARIABLE}, or follows the addresses as ?token=….  "
+        "[default: what sparkfusion.toml says, else local]",
     )(command)
-    command = click.option(
+    return click.option(
         "-s",
         "--set",
         "settings",
@@ -84,16 +96,21 @@ def session_options(command: Command) -> Command:
         callback=_settings,
         help="A sparkfusion.* or datafusion.* setting. Can be repeated.",
     )(command)
+
+
+def session_options(command: Command) -> Command:
+    """--table, --set and --connect."""
     return click.option(
         "-t",
         "--table",
         "tables",
-        metavar="NAME=PATH",
+        metavar="[NAME=]PATH",
         multiple=True,
         callback=_tables,
         help="A table from a file or a directory. Can be repeated. The format is inferred from the file names; to set "
-        f"it, write NAME=FORMAT:PATH with one of {', '.join(FORMATS)}.",
-    )(command)
+        f"it, write NAME=FORMAT:PATH with one of {', '.join(FORMATS)}. Without NAME, the table of a file is named "
+        "like the file, and each file and folder of a directory is a table.",
+    )(place_options(command))
 
 
 def dialect_option(command: Command) -> Command:
@@ -101,7 +118,8 @@ def dialect_option(command: Command) -> Command:
     return click.option(
         "--dialect",
         type=click.Choice(DIALECTS),
-        help="SQL dialect of the statements; spark needs the extra 'dialect'.  [default: datafusion]",
+        help="SQL dialect of the statements; spark needs the extra 'dialect'.  [default: the setting "
+        "sparkfusion.dialect]",
     )(command)
 
 
@@ -126,26 +144,35 @@ def _read(file: str) -> str:
         raise click.BadParameter(f"cannot read {file!r}: {error}", param_hint="--file") from error
 
 
+@dataclass(frozen=True)
+class SessionOptions:
+    """What the command line says about its session. `reads_file`: it has the tables of `sparkfusion.toml` too."""
+
+    target: str | None
+    tables: tuple[Table, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+    partitions: int | None = None
+    dialect: str | None = None
+    reads_file: bool = True
+
+
 @contextmanager
-def open_session(
-    target: str,
-    tables: tuple[Table, ...],
-    settings: tuple[tuple[str, str], ...],
-    partitions: int | None = None,
-    dialect: str | None = None,
-) -> Iterator[Session]:
-    """A session on that target, with these tables and settings; closed, with its query cancelled, however the block
-    ends. Errors of the block are told how a missing table is given.
+def open_session(options: SessionOptions) -> Iterator[Session]:
+    """A session on that target, with these tables and settings, and with those of `sparkfusion.toml`; closed, with its
+    query cancelled, however the block ends. Errors of the block are told how a missing table is given.
     """
     import sparkfusion
 
-    check_unique(tables)
-    config: dict[str, object] = dict(settings)
-    if partitions is not None:
-        config[TARGET_PARTITIONS] = partitions
-    if dialect is not None:
-        config["sparkfusion.dialect"] = dialect
-    with sparkfusion.connect(target, config=config) as session:
+    check_unique(options.tables)
+    tables, file = options.tables, current_config_file()
+    if file is not None and options.reads_file:
+        tables = add_tables(tables, tables_of_file(file))
+    config: dict[str, object] = dict(options.settings)
+    if options.partitions is not None:
+        config[TARGET_PARTITIONS] = options.partitions
+    if options.dialect is not None:
+        config["sparkfusion.dialect"] = options.dialect
+    with started(options.target) as target, sparkfusion.connect(target, config=config) as session:
         for table in tables:
             register(session, table)
         try:

@@ -1,13 +1,16 @@
-"""Results as text: a table for people, CSV and JSON as streams. Only the table collects rows."""
+"""Results in every format: tables for people, CSV, JSON and files of Arrow as streams. Only tables collect rows."""
 
 from __future__ import annotations
 
 import os
+import stat
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, TextIO, get_args
+from typing import Literal, TextIO, TypeVar, get_args
 
 import pyarrow as pa
 from pyarrow import types
@@ -16,30 +19,66 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sparkfusion.cli.binary_output import write_binary
 from sparkfusion.cli.columns import csv_field, csv_lines, json_objects
-from sparkfusion.cli.grid import draw
+from sparkfusion.cli.grid import draw, draw_markdown, draw_vertical
 from sparkfusion.cli.values import Plain, plain, text
+from sparkfusion.config import available_cores
 from sparkfusion.errors import UserError
 
-OutputFormat = Literal["table", "csv", "json", "jsonl"]
+OutputFormat = Literal["table", "vertical", "markdown", "csv", "json", "jsonl", "ndjson", "parquet", "arrow"]
 OUTPUT_FORMATS: tuple[OutputFormat, ...] = get_args(OutputFormat)
+Made = TypeVar("Made")
+HELD_FORMATS = ("table", "vertical", "markdown")
+"""For people: they are written when all rows are there, and `max_rows` holds for them."""
+BINARY_FORMATS = ("parquet", "arrow")
+_ENDINGS: dict[str, OutputFormat] = {
+    ".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".md": "markdown", ".parquet": "parquet",
+    ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
+}  # fmt: skip
 
 _READABLE = 30  # a longer value is folded rather than its column left out
 
 
+def format_for(path: str | None) -> OutputFormat:
+    """The format that the name of an output file means; a table without one.
+
+    >>> format_for("report.parquet"), format_for("report.txt"), format_for(None)
+    ('parquet', 'table', 'table')
+    """
+    return "table" if path is None else _ENDINGS.get(Path(path).suffix.lower(), "table")
+
+
 def write(
-    schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: TextIO, form: OutputFormat, *, max_rows: int = 100
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    out: TextIO,
+    form: OutputFormat,
+    *,
+    max_rows: int = 100,
+    more: str = "--max-rows",
 ) -> int:
-    """Write a whole result and give the number of its rows. `max_rows` limits the table only."""
+    """Write a whole result and give the number of its rows.
+
+    Args:
+        max_rows: how many rows are written in formats for people; the others are only counted.
+        more: what shows more rows, for the line that says how many are not shown.
+    """
     names = unique_names(schema.names)
+    if form in HELD_FORMATS:
+        shown, count = _hold(batches, max_rows)
+        if names:
+            _write_held(schema, names, shown, out, form)
+            out.write(f"{_footer(count, len(shown), more)}\n" if form != "markdown" or len(shown) < count else "")
+        return count
     match form:
-        case "table":
-            return _write_table(schema, names, batches, out, max_rows)
         case "csv":
             return _write_csv(names, batches, out)
         case "json":
             return _write_json(names, batches, out)
-        case "jsonl":
+        case "parquet" | "arrow":
+            return write_binary(schema, names, batches, out, form)
+        case _:
             return _write_lines(names, batches, out)
 
 
@@ -112,10 +151,37 @@ def _write_csv(names: list[str], batches: Iterable[pa.RecordBatch], out: TextIO)
     count = 0
     if names:
         out.write(",".join(map(csv_field, names)) + "\n")
-    for batch in batches:
-        out.writelines(csv_lines(batch) if names else ["\n"] * batch.num_rows)
-        count += batch.num_rows
+    if not names or not _is_output_file(out):  # who reads a pipe may wait for each row
+        for batch in batches:
+            out.writelines((str(lines, "utf-8") for lines in csv_lines(batch)) if names else ["\n"] * batch.num_rows)
+            count += batch.num_rows
+        return count
+    out.flush()  # what follows goes around the text layer, which would decode and encode it again
+    for rows, lines in _convert_ahead(batches, lambda batch: (batch.num_rows, list(csv_lines(batch)))):
+        out.buffer.writelines(lines)
+        count += rows
     return count
+
+
+def _is_output_file(out: TextIO) -> bool:
+    """Whether this is a file that nobody reads before it is whole."""
+    try:
+        return out is not sys.stdout and stat.S_ISREG(os.fstat(out.fileno()).st_mode)
+    except OSError:
+        return False
+
+
+def _convert_ahead(batches: Iterable[pa.RecordBatch], convert: Callable[[pa.RecordBatch], Made]) -> Iterator[Made]:
+    """Each batch converted, in order; on all cores, because Arrow needs no lock for it. A few batches are held."""
+    cores = available_cores()
+    pending: deque[Future[Made]] = deque()
+    with ThreadPoolExecutor(cores, "sparkfusion-output") as pool:
+        for batch in batches:
+            pending.append(pool.submit(convert, batch))
+            if len(pending) > 2 * cores:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
 
 
 def _write_lines(names: list[str], batches: Iterable[pa.RecordBatch], out: TextIO) -> int:
@@ -167,43 +233,51 @@ def columns_that_fit(names: Sequence[str], rows: Sequence[tuple[Plain, ...]], wi
     return len(names)
 
 
-def _write_table(
-    schema: pa.Schema, names: list[str], batches: Iterable[pa.RecordBatch], out: TextIO, max_rows: int
-) -> int:
-    """Holds `max_rows` rows; the rest is only counted."""
+def _hold(batches: Iterable[pa.RecordBatch], max_rows: int) -> tuple[list[tuple[Plain, ...]], int]:
+    """The first rows, and how many there are."""
     shown: list[tuple[Plain, ...]] = []
     count = 0
     for batch in batches:
         shown += _rows(batch.slice(0, max(0, max_rows - len(shown))))
         count += batch.num_rows
-    if not names:
-        return count
-    if not out.isatty():
-        out.writelines(draw(names, [_is_number(kind) for kind in schema.types], shown))
-        out.write(f"{_footer(count, len(shown))}\n")
-        return count
+    return shown, count
+
+
+def _write_held(
+    schema: pa.Schema, names: list[str], shown: list[tuple[Plain, ...]], out: TextIO, form: OutputFormat
+) -> None:
+    right = [_is_number(kind) for kind in schema.types]
+    if form == "vertical":
+        out.writelines(draw_vertical(names, shown))
+    elif form == "markdown":
+        out.writelines(draw_markdown(names, right, shown))
+    elif out.isatty():
+        _write_on_terminal(names, right, shown, out)
+    else:
+        out.writelines(draw(names, right, shown))
+
+
+def _write_on_terminal(names: list[str], right: Sequence[bool], shown: list[tuple[Plain, ...]], out: TextIO) -> None:
     console = PipeConsole(file=out, highlight=False)
     fitting = columns_that_fit(names, shown, console.width)
     table = Table(box=box.ROUNDED)
-    for name, kind in list(zip(names, schema.types, strict=True))[:fitting]:
-        table.add_column(Text(name), justify="right" if _is_number(kind) else "left", overflow="fold")
+    for name, at_right in list(zip(names, right, strict=True))[:fitting]:
+        table.add_column(Text(name), justify="right" if at_right else "left", overflow="fold")
     for row in shown:
         table.add_row(*map(_cell, row[:fitting]))
     console.print(table)
     if fitting < len(names):
         left_out = ", ".join(names[fitting:])
-        console.print(Text(f"left out, for the terminal's width: {left_out} (--format csv shows every column)"))
-    console.print(_footer(count, len(shown)))
-    return count
+        console.print(Text(f"left out, for the terminal's width: {left_out} (the format vertical shows every column)"))
 
 
 def _cell(value: Plain) -> Text:
     return Text("NULL", style="dim italic") if value is None else Text(text(value))
 
 
-def _footer(count: int, shown: int) -> str:
+def _footer(count: int, shown: int, more: str) -> str:
     rows = count_of(count, "row")
-    return rows if shown == count else f"{rows}, {count - shown:,} not shown (--max-rows)"
+    return rows if shown == count else f"{rows}, {count - shown:,} not shown ({more})"
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -1,14 +1,16 @@
-"""`--table name=path`: which file becomes which table, read as which format."""
+"""Tables of files: which file becomes which table, read as which format."""
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sparkfusion.config import suggest
 from sparkfusion.errors import SparkfusionError, UserError
 from sparkfusion.feed.ready.formats import FORMATS, Format, ending_of, format_of
 from sparkfusion.urls import url_scheme
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from sparkfusion import Session
 
 _ALIASES = {"ndjson": "json", "jsonl": "json"}
+_NO_OPTIONS = ("name", "path", "schema", "options", "object_store", "table_partition_cols", "file_sort_order")
+_BARE = re.compile(r"[a-z_][a-z0-9_]*")
 _GLOB = re.compile(r"[*?\[]")
 _PREFIX = re.compile(r"(\w{2,}):(?!//)")  # a single letter is a drive
 _MISSING = re.compile(r"\btable 'datafusion\.public\.([^']+)' not found")
@@ -24,20 +28,22 @@ _MISSING = re.compile(r"\btable 'datafusion\.public\.([^']+)' not found")
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the session to be. `extension` is what its files' names end with, `compression` what packed them."""
+    """A table of the session to be. `extension` is what its files' names end with, `compression` what packed them.
+    `options` are arguments of the method that registers it."""
 
     name: str
     path: str
     format: Format
     extension: str
     compression: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def parse_table(text: str) -> Table:
     """Read the option's value; the format is forced by a prefix, or found from the file names.
 
     >>> parse_table("t=csv:s3://bucket/data.txt")
-    Table(name='t', path='s3://bucket/data.txt', format='csv', extension='.txt', compression=None)
+    Table(name='t', path='s3://bucket/data.txt', format='csv', extension='.txt', compression=None, options={})
     """
     name, equals, path = text.partition("=")
     if not (name and equals and path):
@@ -70,7 +76,26 @@ def register(session: Session, table: Table) -> None:
     said: dict[str, Any] = {} if usual else {"file_extension": table.extension}
     if not usual and table.format in ("csv", "json"):
         said["file_compression_type"] = table.compression
-    getattr(session, f"register_{table.format}")(table.name, table.path, **said)
+    method = getattr(session, f"register_{table.format}")
+    known = [name for name in inspect.signature(method).parameters if name not in _NO_OPTIONS]
+    for option in table.options:
+        if option not in known:
+            raise UserError(
+                f"table {table.name!r}: files of the format {table.format} have no option {option!r}",
+                hint=suggest(option, known) or f"there are {', '.join(known)}",
+            )
+    method(table.name, table.path, **said | dict(table.options))
+
+
+def quote_name(name: str) -> str:
+    """The name as SQL has it, whatever it contains; in quotes only if it needs them.
+
+    >>> quote_name('a"b'), quote_name("orders")
+    ('"a""b"', 'orders')
+    """
+    if _BARE.fullmatch(name):
+        return name
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _sample(path: str) -> str | None:
@@ -98,7 +123,7 @@ def check_unique(tables: tuple[Table, ...]) -> None:
     names = [table.name for table in tables]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise UserError(f"table {twice[0]!r} is given twice", hint="give every --table a name of its own")
+        raise UserError(f"table {twice[0]!r} is given twice", hint="give every table a name of its own")
 
 
 def hint_of(error: SparkfusionError) -> str | None:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain, islice
-from typing import TYPE_CHECKING, TextIO
+import sys
 
 import click
-import pyarrow as pa
 
-from sparkfusion.cli.options import dialect_option, open_session, read_statements, session_options, source_options
-from sparkfusion.cli.output import OUTPUT_FORMATS, OutputFormat, count_of, destination, write
-from sparkfusion.cli.progress_line import ProgressLine, progress_line
-from sparkfusion.cli.script import locate_error
+from sparkfusion.cli.ending import Ending
+from sparkfusion.cli.options import (
+    SessionOptions,
+    dialect_option,
+    open_session,
+    read_statements,
+    session_options,
+    source_options,
+)
+from sparkfusion.cli.output import OUTPUT_FORMATS, OutputFormat, destination, format_for
+from sparkfusion.cli.progress_lines import progress_lines
+from sparkfusion.cli.run_statement import describe_timing, run_statement
 from sparkfusion.cli.tables import Table
-
-if TYPE_CHECKING:
-    from sparkfusion import Session
+from sparkfusion.extras import import_extra
+from sparkfusion.session.script import locate_error
 
 
 @click.command()
@@ -24,7 +28,10 @@ if TYPE_CHECKING:
 @session_options
 @dialect_option
 @click.option(
-    "--format", "form", type=click.Choice(OUTPUT_FORMATS), default="table", show_default=True, help="Output format."
+    "--format",
+    "form",
+    type=click.Choice(OUTPUT_FORMATS),
+    help="Output format.  [default: by the name of the output file, else table]",
 )
 @click.option(
     "-o", "--output", metavar="FILE", help="Write to this file. It is created only if all statements succeed."
@@ -34,18 +41,19 @@ if TYPE_CHECKING:
     type=click.IntRange(min=0),
     default=100,
     show_default=True,
-    help="How many rows the table format shows; the others are only counted. Other formats write all rows.",
+    help="How many rows the formats table, vertical and markdown show; the others are only counted. Other formats "
+    "write all rows.",
 )
 @click.option("--partitions", type=click.IntRange(min=1), help="The partition count that DataFusion plans with.")
 @click.option("--timing", is_flag=True, help="Print to stderr how long each statement took.")
 def sql(
     text: str | None,
     file: str | None,
-    target: str,
+    target: str | None,
     tables: tuple[Table, ...],
     settings: tuple[tuple[str, str], ...],
     dialect: str | None,
-    form: OutputFormat,
+    form: OutputFormat | None,
     output: str | None,
     max_rows: int,
     partitions: int | None,
@@ -53,69 +61,49 @@ def sql(
 ) -> None:
     """Run SQL statements and print what they return.
 
+    Without -c and --file, this is an interactive shell; if stdin or stdout is not a terminal, statements are read from
+    stdin. A path in single quotes can stand in place of a table.
+
     \b
     Examples:
+      sparkfusion sql -t data/
       sparkfusion sql -c "select * from t limit 3" -t t=data/t.parquet
+      sparkfusion sql -c "select * from 'data/*.parquet' limit 3"
       sparkfusion sql -f report.sql -t sales=csv:sales.txt --format csv -o report.csv
       sparkfusion sql -c "select count(*) from t" -t t=data/ -s sparkfusion.slots=4 --timing
-      sparkfusion sql -c "select count(*) from t" -t t=/data/t/ --connect flight://10.0.0.5:7070,10.0.0.6:7070
+      sparkfusion sql -c "select count(*) from t" -t t=/data/t/ --connect flight://host:7070,other:7070
       sparkfusion sql -c 'select id div 2, `id` from t order by 1' -t t=data/ --dialect spark
-      cat q.sql | sparkfusion sql -f - -t t=data/ --format jsonl | jq .
+      cat q.sql | sparkfusion sql -t t=data/ --format jsonl | jq .
     """
+    options = SessionOptions(target, tables, settings, partitions, dialect)
+    if text is None and file is None:
+        if output is None and sys.stdin.isatty() and sys.stdout.isatty():
+            _run_shell(options, form or "table", max_rows, timing)
+            return
+        file = "-"
+    chosen = form or format_for(output)
     statements = read_statements(text, file)
     with (
         destination(output) as out,
-        open_session(target, tables, settings, partitions, dialect) as session,
-        progress_line(session) as line,
+        open_session(options) as session,
+        progress_lines(session) as line,
     ):
         for statement in statements:
             with locate_error(statement, statements):
-                rows = _run(session, statement.sql, line, out, form, max_rows)
+                ran = run_statement(session, statement.sql, line, out, chosen, max_rows=max_rows)
             out.flush()
             if timing:
-                click.echo(_timing(line, rows), err=True)
+                click.echo(describe_timing(line, ran), err=True)
 
 
-def _run(
-    session: Session, query: str, line: ProgressLine, out: TextIO, form: OutputFormat, max_rows: int
-) -> int | None:
-    """How many rows there were; None for a statement that has none to give, such as SET."""
-    line.start()
-    try:
-        frame = session.lazy_sql(query)  # what writes is run by the stream: its stages are those of the progress line
-        with frame.stream() as stream:
-            batches: Iterator[pa.RecordBatch] = stream
-            if form == "table":
-                batches = _then_stop(line, batches)
-            elif out.isatty():
-                batches = _stop_before_rows(line, batches)
-            rows = write(stream.schema, batches, out, form, max_rows=max_rows)
-            return rows if stream.schema.names else None
-    finally:
-        line.stop()
+def _run_shell(options: SessionOptions, form: OutputFormat, max_rows: int, timing: bool) -> None:
+    import_extra("prompt_toolkit", "cli", "the shell")
+    import_extra("pygments", "cli", "the shell")
+    from sparkfusion.cli.shell.prompt import Prompt
+    from sparkfusion.cli.shell.shell import Shell
+    from sparkfusion.cli.shell.shell_state import ShellState
 
-
-def _then_stop(line: ProgressLine, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """A table is printed when all rows are there; the progress line stays until then."""
-    yield from batches
-    line.stop()
-
-
-def _stop_before_rows(line: ProgressLine, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows and the progress line share the terminal, so the line is erased before the first rows and the header."""
-    first = list(islice(batches, 1))
-    line.stop()
-    return chain(first, batches)
-
-
-def _timing(line: ProgressLine, rows: int | None) -> str:
-    state = line.progress.state
-    parts = [f"{line.progress.elapsed:.3f} s"]
-    if rows is None:
-        return parts[0]
-    parts.append(count_of(rows, "row"))
-    if state.stages_total:
-        parts.append(f"{count_of(state.stages_total, 'stage')}, {count_of(state.tasks_total, 'task')}")
-    else:
-        parts.append(f"single node: {state.reason}" if state.reason else "single node")
-    return "; ".join(parts)
+    context = click.get_current_context()
+    ending = context.obj if isinstance(context.obj, Ending) else None
+    with Shell(options, ShellState(form=form, max_rows=max_rows, timing=timing), ending) as shell:
+        shell.run(Prompt(shell))

@@ -13,10 +13,11 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from sparkfusion.cli.options import open_session, read_statements, session_options, source_options
+from sparkfusion.cli.options import SessionOptions, open_session, read_statements, session_options, source_options
 from sparkfusion.cli.output import PipeConsole, count_of
-from sparkfusion.cli.progress_line import progress_line
+from sparkfusion.cli.progress_lines import progress_lines
 from sparkfusion.cli.streams import discard_output
+from sparkfusion.cli.table_sources import register_paths
 from sparkfusion.cli.tables import Table, hint_of
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Query:
 def verify(
     text: str | None,
     file: str | None,
-    target: str,
+    target: str | None,
     tables: tuple[Table, ...],
     settings: tuple[tuple[str, str], ...],
     partitions: tuple[int, ...],
@@ -82,7 +83,7 @@ def verify(
     \b
     Exit codes:
       0  every answer was compared and is right, and a query was distributed
-      1  an answer is wrong, or a query fails
+      1  an answer is wrong, or a query failed
       2  the command line is wrong
       3  no query was distributed; with --require-distributed: not every query
       4  an answer could not be compared, or there was no query
@@ -91,7 +92,7 @@ def verify(
     Examples:
       sparkfusion verify -c "select a, sum(b) from t group by a" -t t=data/
       sparkfusion verify -f queries/ -t t=data/ --partitions 2 --partitions 7 --require-distributed
-      sparkfusion verify -f queries/ -t t=/data/t/ --connect flight://10.0.0.5:7070,10.0.0.6:7070
+      sparkfusion verify -f queries/ -t t=/data/t/ --connect flight://host:7070,other:7070
       sparkfusion verify -f queries.sql -t t=data/ --reproducers failures/ --json > report.json
     """
     from sparkfusion.verify import Report
@@ -101,7 +102,7 @@ def verify(
     report = Report()
     console = PipeConsole(highlight=False, soft_wrap=True)
     for count in partitions:
-        with open_session(target, tables, settings, count) as session:
+        with open_session(SessionOptions(target, tables, settings, count)) as session:
             for result in _results(session, queries, count if len(partitions) > 1 else None, reproducers):
                 report.add(result)
                 if not as_json:
@@ -154,8 +155,9 @@ def _results(
     from sparkfusion.verify import verify_query
     from sparkfusion.verify.own_session import OwnSession
 
-    with progress_line(session) as line:
+    with progress_lines(session) as line:
         for query in queries:
+            register_paths(session, query.sql)
             if not query.is_verifiable and not look_inside(session.lazy_sql(query.sql))[1].writes:
                 continue  # DDL and SET, which have taken effect
             name = query.name if partitions is None else f"{query.name} @{partitions}"

@@ -8,16 +8,19 @@ import secrets
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from sparkfusion.config import available_cores
+from sparkfusion.config.given_settings import TOKEN_VARIABLE
 from sparkfusion.errors import UserError
-from sparkfusion.transport.membership import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
+    from sparkfusion.observe.metrics_server import MetricsServer
+    from sparkfusion.transport.flight.flight_worker import RunningWorker
     from sparkfusion.transport.flight.server import Tls
 
 _FEWEST_CHARACTERS = 16
@@ -36,17 +39,21 @@ _FEWEST_CHARACTERS = 16
     "--slots", type=click.IntRange(min=1), help="Tasks that run at the same time.  [default: one for each core]"
 )
 @click.option(
-    "--token-file", metavar="FILE", help=f"File with the token. Without it: ${TOKEN_VARIABLE}, or a new token."
+    "--token-file",
+    metavar="FILE",
+    help=f"File with the token that sessions must show. Without it: ${TOKEN_VARIABLE}, or a new token.",
 )
 @click.option("--tls-cert", metavar="FILE", help="The worker's certificate (PEM).")
 @click.option("--tls-key", metavar="FILE", help="The private key of the certificate (PEM).")
 @click.option(
-    "--tls-ca", metavar="FILE", help="Authority (PEM) that must have signed the certificates of callers and workers."
+    "--tls-ca",
+    metavar="FILE",
+    help="Authority (PEM) that must have signed the certificates of sessions and of other workers.",
 )
 @click.option(
-    "--tls-peer-ca", metavar="FILE", help="Authority (PEM) of other workers' certificates; callers need none."
+    "--tls-peer-ca", metavar="FILE", help="Authority (PEM) of other workers' certificates; sessions then need none."
 )
-@click.option("--insecure", is_flag=True, help="Allow other addresses than loopback without TLS.")
+@click.option("--insecure", is_flag=True, help="Allow addresses other than loopback without TLS.")
 @click.option(
     "--allow-root",
     "roots",
@@ -67,7 +74,18 @@ _FEWEST_CHARACTERS = 16
     type=click.FloatRange(min=1),
     default=10.0,
     show_default=True,
-    help="Stop the tasks of a coordinator that is silent for so many seconds, and remove its files.",
+    help="Stop the tasks of a session that is silent for so many seconds, and remove its files.",
+)
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    help="Serve metrics for Prometheus on this port, at /metrics, without authentication; 0 means any free port.",
+)
+@click.option(
+    "--metrics-host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address for the metrics. Anyone who reaches it can read them.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the address as a line of JSON.")
 def worker(
@@ -85,6 +103,8 @@ def worker(
     task_processes: bool,
     store_dir: str,
     lease_seconds: float,
+    metrics_port: int | None,
+    metrics_host: str,
     as_json: bool,
 ) -> None:
     """Run tasks for sessions in other processes, until SIGTERM or Ctrl-C.
@@ -92,7 +112,8 @@ def worker(
     \b
     Examples:
       sparkfusion worker --port 7070
-      sparkfusion worker --host 10.0.0.5 --port 7070 --tls-cert w.pem --tls-key w.key --token-file token
+      sparkfusion worker --port 7070 --metrics-port 9464
+      sparkfusion worker --host 192.0.2.5 --port 7070 --tls-cert w.pem --tls-key w.key --token-file token
     """
     from sparkfusion.transport.flight.flight_worker import Listen, RunningWorker
     from sparkfusion.transport.process.children import Children
@@ -107,17 +128,37 @@ def worker(
     listen = Listen(host, port, token, _tls(tls_cert, tls_key, tls_ca, tls_peer_ca), insecure, lease_seconds)
     stop = _stop_on_signals()
     running = RunningWorker(listen, options)
+    metrics = _serve_metrics(running, metrics_host, metrics_port)
     shown = f"{running.address}?token={token}" if made else running.address
     if as_json:
-        click.echo(json.dumps({"address": running.address, "pid": os.getpid(), **({"token": token} if made else {})}))
+        told = {"address": running.address, "pid": os.getpid(), "token": token if made else None}
+        told |= {"metrics": metrics.url if metrics is not None else None}
+        click.echo(json.dumps({name: value for name, value in told.items() if value is not None}))
     else:
         click.echo(f'ready: sparkfusion.connect("{shown}")')
+        if metrics is not None:
+            click.echo(f"metrics: {metrics.url}")
     sys.stdout.flush()
     while not stop.wait(0.5):  # in turns: a wait without an end would not notice signals everywhere
         pass
+    if metrics is not None:
+        metrics.close()
     if not running.close():
         sys.stdout.flush()
         os._exit(0)  # a caller hangs in the middle of a call; everything of ours is gone
+
+
+def _serve_metrics(running: RunningWorker, host: str, port: int | None) -> MetricsServer | None:
+    if port is None:
+        return None
+    from sparkfusion.observe.metrics_server import MetricsServer
+    from sparkfusion.observe.prometheus import render_text, worker_families
+
+    try:
+        return MetricsServer(lambda: render_text(worker_families(running.metrics(), time.time())), host, port)
+    except BaseException:
+        running.close()
+        raise
 
 
 def _check_store(directory: str) -> None:

@@ -1,0 +1,1 @@
+"""`sparkfusion doctor`: what is checked, and what is found."""

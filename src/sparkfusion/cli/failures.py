@@ -1,0 +1,28 @@
+"""What people read when a statement fails or is cancelled."""
+
+from __future__ import annotations
+
+import click
+
+from sparkfusion.errors import InternalError, QueryCancelledError, SparkfusionError, classify
+
+
+def is_cancellation(error: BaseException) -> bool:
+    """Ctrl-C while DataFusion plans comes out as a SystemError that the KeyboardInterrupt is only the cause of."""
+    seen: list[BaseException] = []  # `raise error from error` makes a ring
+    found: BaseException | None = error
+    while found is not None and found not in seen:
+        if isinstance(found, KeyboardInterrupt | QueryCancelledError | click.Abort):
+            return True
+        seen.append(found)
+        found = found.__cause__ or found.__context__
+    return False
+
+
+def explain_failure(error: BaseException) -> str:
+    """What happened, why, and what to do; without a traceback."""
+    found = error if isinstance(error, SparkfusionError) else classify(error)
+    text = "\n  ".join([str(found), *getattr(error, "__notes__", ())])
+    if isinstance(found, InternalError) and found.hint is None:
+        text += "\n  hint: --debug shows where this happened"
+    return text

@@ -1,0 +1,1 @@
+"""The interactive shell: a prompt, commands that begin with a backslash, completion, paging."""

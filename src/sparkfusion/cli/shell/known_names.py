@@ -1,0 +1,60 @@
+"""The names that a session knows, for completion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sparkfusion.errors import SparkfusionError
+
+if TYPE_CHECKING:
+    from sparkfusion import Session
+
+_COLUMNS = "select table_name, column_name from information_schema.columns where table_schema <> 'information_schema'"
+_FUNCTIONS = "select distinct routine_name as name from information_schema.routines"
+
+
+@dataclass(frozen=True)
+class KnownNames:
+    """Tables with their columns, functions and settings, as they were when they were read."""
+
+    columns: dict[str, list[str]] = field(default_factory=dict)
+    functions: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+
+
+def read_names(session: Session) -> KnownNames:
+    """What the session knows now. What cannot be read is left out: a person who types should not see why."""
+    columns: dict[str, list[str]] = {}
+    for row in _rows(session, "show tables"):
+        if row.get("table_schema") != "information_schema":
+            columns.setdefault(row["table_name"], [])
+    for row in _rows(session, _COLUMNS):
+        columns.setdefault(row["table_name"], []).append(row["column_name"])
+    functions = tuple(row["name"] for row in _rows(session, _FUNCTIONS))
+    return KnownNames(columns, functions, tuple(session.config))
+
+
+def _rows(session: Session, sql: str) -> list[dict[str, str]]:
+    try:
+        found: list[dict[str, str]] = session.sql(sql, dialect="datafusion").to_pylist()
+    except SparkfusionError:
+        return []
+    return found
+
+
+class NameCache:
+    """The names of the shell's session, read when they are needed after a statement."""
+
+    def __init__(self, session: Callable[[], Session]) -> None:
+        self._session = session
+        self._known: KnownNames | None = None
+
+    def forget(self) -> None:
+        self._known = None
+
+    def names(self) -> KnownNames:
+        if self._known is None:
+            self._known = read_names(self._session())
+        return self._known
