@@ -27,11 +27,18 @@ SHARED = "connect_shared"
 # Spark Connect's client may run in a process that starts a JVM later. gRPC's own handlers of a fork, on by default, can
 # end the child before it becomes the JVM.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+os.environ["SPARKFUSION_CONFIG"] = ""  # no file of the person who runs the tests
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--fuzz-cases", type=int, default=60, metavar="N", help="random queries each fuzz test tries (default: 60)"
+        "--fuzz-cases", type=int, default=30, metavar="N", help="random queries each fuzz test tries (default: 30)"
+    )
+    parser.addoption(
+        "--jvms", type=int, default=0, metavar="N", help="with -n: how many of the processes start Spark (default: any)"
+    )
+    parser.addoption(
+        "--standalone", action="store_true", help="run behaviour tests on a standalone Spark cluster, and nowhere else"
     )
 
 
@@ -61,10 +68,12 @@ def runner(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Runner]:
     """The runner that sessions of `connect` use."""
-    settings = dict({**runners.RUNNERS, **runners.WIDE}[runner_name])
+    settings = dict({**runners.RUNNERS, **runners.WIDE, **runners.CLUSTERS}[runner_name])
     target: Any = request.getfixturevalue("spark") if runner_name in runners.ON_SPARK else None
     if runner_name == runners.CONNECT:
         target = request.getfixturevalue("remote_spark")
+    if runner_name == runners.STANDALONE:
+        target = request.getfixturevalue("standalone_spark")
     if runner_name in runners.WORKERS:
         target = url_of(request.getfixturevalue("workers")[: runners.WORKERS[runner_name]])
     with ExitStack() as stack:
@@ -83,6 +92,17 @@ def runner(
 def spark(private_temporary_directory: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The one Spark session of the run, from the first test that needs it until the end."""
     with spark_session(tmp_path_factory.mktemp("spark")) as session:
+        yield session
+
+
+@pytest.fixture(scope="session")
+def standalone_spark(
+    private_temporary_directory: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SparkSession]:
+    """The session on a standalone cluster, in a run with `--standalone`."""
+    from tests.cluster.standalone import standalone_session
+
+    with standalone_session(tmp_path_factory.mktemp("standalone")) as session:
         yield session
 
 
@@ -176,3 +196,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(trylast=True)  # after pytest has brought tests with the same fixtures together
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     items[:] = runners.in_order(items, spark_first=hasattr(config, "workerinput"))
+
+
+@pytest.hookimpl(optionalhook=True)  # a run without pytest-xdist has no processes to share the tests
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from tests.shares import Shares
+
+    return Shares(config, log)

@@ -7,9 +7,9 @@ A test that takes `connect` or `connect_shared` runs once on each; its id says o
 
 Who names `flight` means workers, however many: behaviour tests run on two of them and on three.
 
-`make test` runs a test in process and on two workers. On the other runners it is marked `long` and runs in
-`make test-long`. A test that is about what differs elsewhere names the runners of `make test` itself, and so does one
-for which fewer runners do. The nearest mark counts:
+`make test` runs a test in process, and those of `_ABOUT_WORKERS` also on two workers. On other runners it is marked
+`long` and runs in `make test-long`. A test that is about what differs elsewhere names the runners of `make test`
+itself, and so does one for which fewer runners do. The nearest mark counts:
 
     pytestmark = pytest.mark.sample("local", "flight", "spark-local")
 
@@ -19,6 +19,8 @@ runs on the runners of `WIDE` too, where it is long except for whole plans in pr
 plan too: that is its round-trip leg.
 
     pytestmark = pytest.mark.any_width
+
+`pytest --standalone tests/behaviour` runs the same tests on a standalone Spark cluster instead.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from _pytest.mark.structures import ParameterSet
@@ -34,7 +37,9 @@ LOCAL = "local"
 FLIGHT = "flight"
 FLIGHT_3 = "flight-3"
 RESIDENT = "spark-resident"
+SPARK_MAIL = "spark-mail"
 CONNECT = "connect"
+STANDALONE = "standalone"
 ALL_ON_SPARK = {"sparkfusion.small_stage_bytes": 0}  # what tests read is small, and would run in the driver
 SPLIT = {"sparkfusion.task_cores": 1}  # one partition a task, also on one machine
 RUNNERS: Mapping[str, Mapping[str, object]] = {
@@ -45,9 +50,15 @@ RUNNERS: Mapping[str, Mapping[str, object]] = {
     "spark-shared": {"sparkfusion.store": "shared", **SPLIT, **ALL_ON_SPARK},  # and a directory of the run
     "spark-spark": {"sparkfusion.store": "spark", **SPLIT, **ALL_ON_SPARK},
     RESIDENT: {"sparkfusion.spark_mode": "resident", **SPLIT, **ALL_ON_SPARK},  # one worker; others run as jobs
+    SPARK_MAIL: {"sparkfusion.store": "local", "sparkfusion.feed_transport": "mailbox", **SPLIT, **ALL_ON_SPARK},
     CONNECT: {**SPLIT, **ALL_ON_SPARK},  # a Spark Connect server of the run, on this machine
 }
 """Each runner's name and the settings that make it."""
+
+CLUSTERS: Mapping[str, Mapping[str, object]] = {
+    STANDALONE: {"sparkfusion.store": "spark", **SPLIT, **ALL_ON_SPARK},  # two executors with one core each
+}
+"""Runners that only a run with `--standalone` has, and then no others: a process has one classic Spark."""
 
 LOCAL_WHOLE, FLIGHT_WHOLE, SPARK_WHOLE = "local-whole", "flight-whole", "spark-whole"
 LOCAL_WIDE, FLIGHT_WIDE = "local-wide", "flight-wide"
@@ -61,6 +72,8 @@ WIDE: Mapping[str, Mapping[str, object]] = {
 }
 """Runners with tasks of several partitions, and the settings that make them."""
 WHOLE = (LOCAL_WHOLE, FLIGHT_WHOLE, SPARK_WHOLE)
+IN_SHUFFLE = ("spark-spark", STANDALONE)
+"""Runners with frames in Spark's own shuffle."""
 
 NAMES = tuple(RUNNERS)
 WORKERS = {FLIGHT: 2, FLIGHT_3: 3, FLIGHT_WHOLE: 1, FLIGHT_WIDE: 2}
@@ -73,16 +86,44 @@ _SPLIT_LIKE = {
     FLIGHT_WHOLE: FLIGHT,
     FLIGHT_WIDE: FLIGHT,
     SPARK_WHOLE: "spark-local",
+    SPARK_MAIL: "spark-local",
     CONNECT: "spark-local",
+    STANDALONE: "spark-spark",
 }
 """The runner whose name a mark uses for these."""
 BEHAVIOUR = Path(__file__).parent / "behaviour"
+_ABOUT_PLANS = frozenset(
+    {
+        "test_bad_lines.py",
+        "test_beside_the_traps.py",
+        "test_dataframe.py",
+        "test_depth.py",
+        "test_directories.py",
+        "test_explain.py",
+        "test_function_names.py",
+        "test_harness_rules.py",
+        "test_lost_file_options.py",
+        "test_maps.py",
+        "test_not_distributed.py",
+        "test_partition_values.py",
+        "test_scans.py",
+        "test_session.py",
+        "test_skipped_lines.py",
+        "test_statements.py",
+        "test_swapped_joins.py",
+        "test_table_writes.py",
+        "test_upstream_guards.py",
+        "test_what_plans_carry.py",
+        "test_wire_losses.py",
+    }
+)
+"""Behaviour tests of what is decided before a task starts: what SQL, settings and files become. Every runner gets the
+same plans. So these tests run in process and on two workers only."""
+_ON_PLANS = (LOCAL, LOCAL_WHOLE, LOCAL_WIDE, FLIGHT)
 _ABOUT_TASKS = frozenset(
     {
         "test_files.py",
         "test_functions.py",
-        "test_join_decisions.py",
-        "test_key_sets.py",
         "test_leftovers.py",
         "test_memory.py",
         "test_queries.py",
@@ -90,23 +131,49 @@ _ABOUT_TASKS = frozenset(
         "test_stopping.py",
     }
 )
-_ABOUT_EXCHANGES = _ABOUT_TASKS | {
+_ABOUT_WORKERS = _ABOUT_TASKS | {
+    "test_bad_input.py",
     "test_cancel.py",
+    "test_event_log.py",
+    "test_events.py",
+    "test_exit.py",
     "test_joins.py",
-    "test_lack_of_memory.py",
-    "test_memory_tables.py",
-    "test_shapes.py",
+    "test_provider_errors.py",
     "test_streaming.py",
-    "test_subqueries_and_limits.py",
-    "test_unions_and_order.py",
+    "test_tasks.py",
     "test_writing.py",
 }
+"""Behaviour tests that `make test` also runs on two workers, because tasks in other processes may do it differently."""
+_ABOUT_WIDTH = frozenset({"test_cancel.py", "test_functions.py", "test_lack_of_memory.py", "test_queries.py"})
+_ABOUT_ROUTES = frozenset(
+    {
+        "test_joins.py",
+        "test_leftovers.py",
+        "test_queries.py",
+        "test_replay.py",
+        "test_shapes.py",
+        "test_unions_and_order.py",
+    }
+)
+_ABOUT_DIRECTORIES = frozenset({"test_leftovers.py", "test_memory.py", "test_queries.py"})
+_DECISIONS = frozenset({"test_join_decisions.py", "test_key_sets.py"})
+_ABOUT_EXCHANGES = (
+    _ABOUT_TASKS
+    | _ABOUT_ROUTES
+    | _ABOUT_DIRECTORIES
+    | _DECISIONS
+    | {
+        "test_cancel.py",
+        "test_lack_of_memory.py",
+        "test_memory_tables.py",
+        "test_streaming.py",
+        "test_subqueries_and_limits.py",
+    }
+)
 _ABOUT_JOBS = frozenset(
     {
         "test_cancel.py",
-        "test_conformance.py",
         "test_functions.py",
-        "test_join_decisions.py",
         "test_leftovers.py",
         "test_queries.py",
         "test_replay.py",
@@ -114,18 +181,25 @@ _ABOUT_JOBS = frozenset(
         "test_write_modes.py",
     }
 )
+_ABOUT_UNITS = frozenset({"test_provider_errors.py", "test_replay.py", "test_stopping.py"})
 _SAMPLES: Mapping[str, frozenset[str]] = {
-    RESIDENT: _ABOUT_TASKS,  # these are the workers of `flight`
-    FLIGHT_3: _ABOUT_EXCHANGES,  # one worker more than `flight`
-    "spark-shared": _ABOUT_EXCHANGES,  # files as in `spark-local`, in another directory
+    RESIDENT: _ABOUT_TASKS - {"test_memory.py"},  # these are the workers of `flight`
+    "spark-local": frozenset(path.name for path in BEHAVIOUR.rglob("test_*.py")) - _DECISIONS,  # as in `spark-spark`
+    FLIGHT_3: _ABOUT_ROUTES,  # one worker more than `flight`
+    FLIGHT_WHOLE: _ABOUT_WIDTH,  # plans as in `local-whole`
+    FLIGHT_WIDE: _ABOUT_WIDTH,  # plans as in `local-wide`
+    SPARK_WHOLE: _ABOUT_WIDTH,  # plans as in `local-whole`
+    "spark-shared": _ABOUT_DIRECTORIES,  # files as in `spark-local`, in another directory
+    "spark-spark": _ABOUT_EXCHANGES | _ABOUT_JOBS,  # `spark-local` with frames in Spark's shuffle
+    SPARK_MAIL: _ABOUT_UNITS,  # as in `spark-local`, but units are files
     CONNECT: _ABOUT_JOBS,  # tasks as in `spark-local`, started in another way
+    STANDALONE: _ABOUT_JOBS | {"test_joins.py", "test_shapes.py", "test_unions_and_order.py"},  # as in `spark-spark`
 }
 """Runners that are like another one, but for little. Of the behaviour tests, they run those that are about that."""
-_CONNECT_SAMPLE = frozenset({"test_conformance.py"})
-"""The behaviour tests that `make test` runs on Spark Connect."""
+NAMED_FILES = _ABOUT_PLANS.union(_ABOUT_WORKERS, *_SAMPLES.values())
 MARKERS = (
     'runners(*names, reason="..."): the runners that the test is about, and why not all; marks add up',
-    "sample(*names): `make test` runs the test on these runners, instead of in process and on two workers",
+    "sample(*names): `make test` runs the test on these runners",
     "any_width: the test also holds for tasks of several partitions, and runs on those runners too",
     "long: `make test-long` runs the test, and `make test` leaves it out",
 )
@@ -147,9 +221,10 @@ def chosen_for(test: pytest.Function) -> list[str]:
     """The runners that a test function is about: those that every `runners` mark on it and around it names."""
     marks = list(test.iter_markers("runners"))
     wide = WIDE if test.get_closest_marker("any_width") is not None else ()
+    names = CLUSTERS if test.config.getoption("--standalone") else (*NAMES, *wide)
     return [
         name
-        for name in (*NAMES, *wide)
+        for name in names
         if _is_worth_it(name, test) and all(_SPLIT_LIKE.get(name, name) in _named_by(mark, test) for mark in marks)
     ]
 
@@ -157,7 +232,9 @@ def chosen_for(test: pytest.Function) -> list[str]:
 def _is_worth_it(name: str, test: pytest.Function) -> bool:
     """Whether a test may find something on this runner that it does not find on another one."""
     if BEHAVIOUR not in test.path.parents:
-        return name not in (FLIGHT_3, RESIDENT, CONNECT)
+        return name not in (FLIGHT_3, RESIDENT, SPARK_MAIL, CONNECT)
+    if test.path.name in _ABOUT_PLANS:
+        return name in _ON_PLANS
     return name not in _SAMPLES or test.path.name in _SAMPLES[name]
 
 
@@ -165,16 +242,22 @@ def parameters_for(test: pytest.Function) -> list[ParameterSet]:
     """The names of a test function's runners, marked as long where only `make test-long` runs it."""
     names = chosen_for(test)
     mark = test.get_closest_marker("sample")
-    sample = (LOCAL, FLIGHT) if mark is None else _checked(mark, test)
+    is_about_workers = BEHAVIOUR not in test.path.parents or test.path.name in _ABOUT_WORKERS
+    usual = (LOCAL, FLIGHT) if is_about_workers else (LOCAL,)
+    sample = usual if mark is None else _checked(mark, test)
     sample += (LOCAL_WHOLE,) if LOCAL in sample else ()
-    sample += (CONNECT,) if BEHAVIOUR in test.path.parents and test.path.name in _CONNECT_SAMPLE else ()
     return [pytest.param(name, marks=[] if name in sample else [pytest.mark.long]) for name in names]
 
 
-def some_first(cases: Mapping[str, str], first: Collection[str]) -> list[ParameterSet]:
-    """Cases by their ids. `make test` runs the first ones only."""
+def some_first(cases: Mapping[str, Any], first: Collection[str]) -> list[ParameterSet]:
+    """Cases by their ids; a tuple is several arguments. `make test` runs the first ones only."""
     return [
-        pytest.param(case, id=name, marks=[] if name in first else [pytest.mark.long]) for name, case in cases.items()
+        pytest.param(
+            *(case if isinstance(case, tuple) else (case,)),
+            id=name,
+            marks=[] if name in first else [pytest.mark.long],
+        )
+        for name, case in cases.items()
     ]
 
 
@@ -186,7 +269,9 @@ def runner_of(item: pytest.Item) -> str | None:
 
 def needs_spark(item: pytest.Item) -> bool:
     fixtures = getattr(item, "fixturenames", ())
-    return (runner_of(item) or "") in (*ON_SPARK, CONNECT) or "spark" in fixtures or "remote_spark" in fixtures
+    return (
+        (runner_of(item) or "") in (*ON_SPARK, CONNECT, STANDALONE) or "spark" in fixtures or "remote_spark" in fixtures
+    )
 
 
 def in_order(items: list[pytest.Item], *, spark_first: bool = False) -> list[pytest.Item]:
@@ -197,7 +282,7 @@ def in_order(items: list[pytest.Item], *, spark_first: bool = False) -> list[pyt
     Args:
         spark_first: for two processes that share the modules: the slowest ones come first.
     """
-    ranks = {name: rank for rank, name in enumerate((None, *NAMES, *WIDE))}
+    ranks = {name: rank for rank, name in enumerate((None, *NAMES, *WIDE, *CLUSTERS))}
     return sorted(items, key=lambda item: (needs_spark(item) != spark_first, ranks[runner_of(item)]))
 
 

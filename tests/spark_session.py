@@ -43,7 +43,7 @@ def spark_session(scratch: Path) -> Iterator[SparkSession]:
             yield session
     finally:
         session.stop()
-        _end_jvm()
+        end_jvm()
     left = leaks.since(before)
     assert not left, f"Spark left behind: {'; '.join(left)}"
 
@@ -70,7 +70,7 @@ def _start(scratch: Path) -> SparkSession:
         return start_local(MASTER, settings)
 
 
-def _end_jvm() -> None:
+def end_jvm() -> None:
     """`stop` ends the Spark context; the JVM would stay until Python exits."""
     from pyspark import SparkContext
 

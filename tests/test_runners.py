@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from tests.runners import SPARK
+from tests import leaks
+from tests.runners import BEHAVIOUR, NAMED_FILES, SPARK
 from tests.suites.inner_run import Run
 
 FILE = """
@@ -40,7 +43,7 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def collected(run: Run, *arguments: str) -> list[str]:
-    lines = run(FILE, "--collect-only", "-q", *arguments).stdout.str().splitlines()
+    lines = run.collect(FILE, *arguments).stdout.str().splitlines()
     return [line.split("::")[1] for line in lines if "::" in line]
 
 
@@ -71,7 +74,7 @@ def test_what_is_no_sample_is_long(run: Run) -> None:
     short = collected(run, "-m", "not long")
     assert [name for name in short if "all" in name] == ["test_all[local]", "test_all[flight]"]
     sampled = "import pytest\n@pytest.mark.sample('local', 'spark-local')\ndef test_all(connect): pass"
-    lines = run(sampled, "--collect-only", "-q", "-m", "not long").stdout.str()
+    lines = run.collect(sampled, "-m", "not long").stdout.str()
     assert "test_all[spark-local]" in lines
     assert "2/5 tests collected" in lines
 
@@ -82,6 +85,34 @@ def test_no_jvm_is_started_where_none_is_needed(run: Run) -> None:
 
 @pytest.mark.parametrize("arguments", ["'local'", "'sparc', reason='no such runner'", "reason='no names'"])
 def test_a_mark_names_runners_and_a_reason(run: Run, arguments: str) -> None:
-    result = run(f"import pytest\n@pytest.mark.runners({arguments})\ndef test_marked(connect): pass")
+    result = run.collect(f"import pytest\n@pytest.mark.runners({arguments})\ndef test_marked(connect): pass")
     assert result.ret != pytest.ExitCode.OK
     result.stdout.fnmatch_lines(["*test_marked: @pytest.mark.runners: *"])
+
+
+def test_looking_up_tests_leaves_the_leak_check_as_it_is(pytester: pytest.Pytester) -> None:
+    before = leaks.PATIENCE
+    with pytest.MonkeyPatch.context() as inner:
+        Run(pytester, inner).collect(FILE)
+    assert before == leaks.PATIENCE
+
+
+def test_samples_are_of_files_that_exist() -> None:
+    assert {path.name for path in BEHAVIOUR.rglob("test_*.py")} >= NAMED_FILES
+
+
+def test_what_is_decided_before_a_task_starts_runs_in_process_and_on_workers(pytester: pytest.Pytester) -> None:
+    root = BEHAVIOUR.parents[1]
+    arguments = (
+        f"--rootdir={root}",
+        "-c",
+        f"{root}/pyproject.toml",
+        "--collect-only",
+        "-q",
+        f"{BEHAVIOUR}/test_depth.py",
+    )
+    found = {
+        mark: set(re.findall(r"\[([a-z-]+)-", pytester.runpytest_inprocess(*arguments, "-m", mark).stdout.str()))
+        for mark in ("long", "not long")
+    }
+    assert found == {"long": {"flight"}, "not long": {"local"}}

@@ -62,7 +62,9 @@ class WorkerProcess:
         if not line:
             self.process.communicate()
             raise RuntimeError(f"the worker did not start: {self.log.read_text()}")
-        self.address: str = json.loads(line)["address"]
+        told = json.loads(line)
+        self.address: str = told["address"]
+        self.metrics: str | None = told.get("metrics")
 
     @property
     def port(self) -> int:

@@ -62,6 +62,7 @@ VERBS: dict[str, Callable[[DataFrame], DataFrame]] = {
         how="left",
     ),
     "repartition_by_hash": lambda t: t.repartition_by_hash(col("k"), num=3).aggregate("k", [f.sum(col("v"))]),
+    "select_exprs": lambda t: t.select_exprs("v * 2 as w", "k").distinct(),
     "select": lambda t: t.select((col("v") * lit(2)).alias("w"), "k").distinct(),
     "sort": lambda t: t.sort(col("v").sort(ascending=False)),
     "transform": lambda t: t.transform(lambda frame, k: frame.filter(col("k") == lit(k)), 2),
@@ -152,10 +153,25 @@ def test_show_and_html(session: Session, capsys: pytest.CaptureFixture[str]) -> 
     assert "no rows" in capsys.readouterr().out
 
 
-def test_repr_does_not_run_the_query(session: Session) -> None:
+def test_repr_shows_the_first_rows(session: Session) -> None:
     events = record(session)
-    assert repr(session.sql("select k, cast(v as double) as x from t")) == "DataFrame[k: int64, x: double]"
-    assert events == []
+    shown = repr(session.sql("select v, count(*) as n from t group by v order by v"))
+    assert "| 9 | 1 |" in shown
+    assert "| 10 |" not in shown
+    assert any(type(event).__name__ == "TaskStarted" for event in events)
+
+
+def test_one_column_is_collected(session: Session) -> None:
+    found = session.sql("select k, v from t order by v").collect_column("v")
+    assert isinstance(found, pa.Int64Array)
+    assert found.to_pylist() == list(range(TOTAL))
+
+
+def test_tail_counts_with_tasks(t: DataFrame, session: Session) -> None:
+    events = record(session)
+    last = t.filter("v % 1 = 0").sort("v").tail(2)
+    assert any(type(event).__name__ == "TaskStarted" for event in events)
+    assert last.to_pydict()["v"] == [TOTAL - 2, TOTAL - 1]
 
 
 @pytest.mark.runners("local", reason="nothing runs: it is about what is said")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from pathlib import Path
 
@@ -19,10 +20,12 @@ from sparkfusion.observe.events import (
     StageStarted,
     TaskFailed,
     TaskFinished,
+    TaskRunning,
     TaskStarted,
 )
 from tests.behaviour.parts import PARTS, TOTAL, names_of, record
 from tests.behaviour.probes import PATIENCE
+from tests.runners import FLIGHT, LOCAL, RESIDENT, Runner
 
 pytestmark = pytest.mark.sample("local", "flight", "spark-local")  # Spark reports its tasks in another way
 
@@ -59,6 +62,27 @@ def test_rows_and_bytes_of_tasks_add_up_to_their_stage(session: Session) -> None
         assert whole.rows == sum(task.rows for task in tasks)
         assert whole.bytes == sum(task.bytes for task in tasks)
         assert all(task.seconds > 0 for task in tasks)
+
+
+def test_tasks_tell_when_and_where_they_ran(session: Session, runner: Runner) -> None:
+    events = record(session)
+    session.sql(QUERY).collect()
+    ordered = {event.key: event.at for event in events if isinstance(event, TaskStarted)}
+    tasks = [event for event in events if isinstance(event, TaskFinished) and event.key.stage]
+    assert len(tasks) >= PARTS + 1
+    for task in tasks:
+        assert ordered[task.key] <= task.started_at <= task.started_at + task.seconds <= task.at
+    workers = {task.worker for task in tasks}
+    if runner.name == LOCAL:
+        assert workers == {""}
+    elif runner.name.startswith(FLIGHT):
+        assert all(worker.startswith("flight://127.0.0.1:") for worker in workers)
+        begun = {event.key: event.worker for event in events if isinstance(event, TaskRunning)}
+        assert all(begun[task.key] == task.worker for task in tasks)
+    elif runner.name == RESIDENT:
+        assert all(":" in worker for worker in workers)
+    else:
+        assert workers == {socket.gethostname()}
 
 
 def test_story_of_a_query_that_is_not_distributed(session: Session) -> None:
@@ -163,5 +187,9 @@ def test_story_of_a_task_that_is_tried_again(session: Session, tmp_path: Path) -
     session.register_udf(_fails_once(tmp_path / "failed once"))
     events = record(session)
     session.sql("select k, sum(flaky(v)) as s from t group by k").collect()
-    assert [event.retried for event in events if isinstance(event, TaskFailed)] == [True]
+    (failed,) = (event for event in events if isinstance(event, TaskFailed))
+    assert failed.retried
+    (begun,) = (event for event in events if isinstance(event, TaskRunning) and event.key == failed.key)
+    assert failed.worker == begun.worker
+    assert failed.started_at == pytest.approx(begun.at, abs=0.5)
     assert [event.key.attempt for event in events if isinstance(event, TaskFinished) and event.key.attempt] == [1]

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sparkfusion import QueryCancelledError, ResourceError, Session, config
+from sparkfusion import QueryCancelledError, ResourceError, Session
+from sparkfusion.config import settings
 from sparkfusion.observe.events import QueryFinished, QueryPlanned, QueryRestarted
 from sparkfusion.observe.progress import Progress
 from tests.behaviour.parts import DISTRIBUTED, TOTAL, assert_usable, record, rows_of, single_node
@@ -122,7 +123,7 @@ def test_real_memory_runs_out(connect: Connect, tmp_path: Path, monkeypatch: pyt
         pq.write_table(
             pa.table({"v": rows, "s": [f"{row * 7919 % 1_000_003:050}" for row in rows]}), tmp_path / f"{file}.parquet"
         )
-    monkeypatch.setattr(config, "fair_share", lambda slots: 4 << 20)
+    monkeypatch.setattr(settings, "fair_share", lambda slots: 4 << 20)
     session = connect(
         DISTRIBUTED
         | {

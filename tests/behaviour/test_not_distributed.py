@@ -141,8 +141,10 @@ SORT = "select v, s from wide order by s"
     ids=["ours", "theirs"],
 )
 def test_a_single_node_has_the_memory_of_all_slots(tmp_path: Path, limit: dict[str, object]) -> None:
-    with sparkfusion.connect(config=LIMITS | {"sparkfusion.slots": 2} | limit) as session:
+    with sparkfusion.connect(config=LIMITS | {"sparkfusion.slots": 2}) as session:
         _wide(session, tmp_path)
+        for name, value in limit.items():
+            session.config[name] = value
         with pytest.raises(ResourceError):
             session.sql(JOIN).collect()
         for name in limit:

@@ -12,9 +12,9 @@ from sparkfusion import Session
 from sparkfusion.verify import assert_distributed_eq, compare_tables
 from tests.behaviour.traps.conftest import PARTITIONED_JOINS
 from tests.conftest import Connect
-from tests.runners import NAMES, TWO_BY_TWO, Runner
+from tests.runners import CONNECT, FLIGHT, IN_SHUFFLE, LOCAL, TWO_BY_TWO, Runner
 
-pytestmark = pytest.mark.sample(*NAMES)  # rows cross exchanges of every kind
+pytestmark = pytest.mark.sample(LOCAL, FLIGHT, "spark-local", "spark-spark", CONNECT)  # exchanges of every kind
 
 FILES = 3
 FORCED: dict[str, object] = {
@@ -126,7 +126,7 @@ def test_tasks_of_several_partitions_hash_a_side_once(wide_broadcasting: Session
 
 def test_which_stages_have_wide_tasks(wide: Session, runner: Runner) -> None:
     """Both sides of the join, but neither what streams to the consumer nor a union, and nothing in Spark's shuffle."""
-    expected = [1, 1, 1] if runner.name == "spark-spark" else [2, 2, 1]
+    expected = [1, 1, 1] if runner.name in IN_SHUFFLE else [2, 2, 1]
     graph = wide.sql("select f.v, e.v as w from facts f join events e on f.k = e.k").distribution().graph
     assert graph is not None
     assert [stage.partitions_per_task for stage in graph.stages] == expected

@@ -34,6 +34,21 @@ def cluster(private_temporary_directory: None, tmp_path_factory: pytest.TempPath
 
 
 @pytest.fixture(scope="package")
+def wide_cluster(
+    private_temporary_directory: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ClusterProcess]:
+    """Executors of two cores."""
+    process = ClusterProcess(tmp_path_factory.mktemp("wide-cluster") / "home", cores=2)
+    try:
+        process.wait_until_ready()
+        with leaks.known_processes(EXECUTOR, SPARK_WORKER):
+            yield process
+    finally:
+        left = process.close()
+    assert not left, f"the cluster left behind: {'; '.join(left)}"
+
+
+@pytest.fixture(scope="package")
 def executors_come_and_go(cluster: ClusterProcess) -> Iterator[None]:
     """The one allowance of this folder."""
     with leaks.known_processes(EXECUTOR, SPARK_WORKER):

@@ -62,13 +62,16 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a function in a task: one batch. `attempt` is unique, whatever is retried or speculated."""
+    """One call of a function in a task: one batch. `attempt` is unique, whatever is retried or speculated. `cpus`: that
+    Spark reserved for the task; 0 if it is none of Spark's. `at`: seconds on this machine's clock."""
 
     function: str
     attempt: int
     executor: int
     first: int
     faulty: bool
+    cpus: int
+    at: float
 
 
 @dataclass(frozen=True)
@@ -151,6 +154,23 @@ class Answer:
     def executors_of(self, function: str) -> set[int]:
         """The executors that called the function."""
         return {call.executor for call in self.calls if call.function == function}
+
+    def cpus_of(self, function: str) -> set[int]:
+        """What Spark reserved for the tasks that called the function."""
+        return {call.cpus for call in self.calls if call.function == function}
+
+    def most_at_once(self, function: str) -> int:
+        """How many tasks of one executor called the function at the same time, as far as their calls show it: one
+        between the first and the last call of another one."""
+        spans: dict[tuple[int, int], list[float]] = defaultdict(list)
+        for call in self.calls:
+            if call.function == function:
+                spans[call.executor, call.attempt].append(call.at)
+        return max(
+            sum(other == executor and min(found) <= at <= max(found) for (other, _), found in spans.items())
+            for (executor, _), times in spans.items()
+            for at in times
+        )
 
     def computed_again(self, function: str) -> int:
         """How many batches the function saw in more than one attempt."""

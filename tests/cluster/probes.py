@@ -84,7 +84,7 @@ def _note(name: str, fault: Fault, notebook: Notebook, attempt: int, first: int)
     before = sum((call.function, call.attempt) == (name, attempt) for call in notebook.calls())
     due = len(notebook.attempts(name) | {attempt}) >= fault.on_task and before + 1 >= fault.on_call
     faulty = due and fault.kind != "none" and (fault.kind == "held" or notebook.claim(name))
-    call = Call(name, attempt, executor_pid(), first, faulty)
+    call = Call(name, attempt, executor_pid(), first, faulty, reserved_cpus(), time.time())
     notebook.write(call)
     if faulty:
         _HARM[fault.kind](notebook, call)
@@ -94,6 +94,11 @@ def attempt_id() -> int:
     """Spark's number of the attempt; on a resident worker, where tasks are not Spark's, a random one."""
     context = TaskContext.get()
     return int(context.taskAttemptId()) if context is not None else random.getrandbits(62)
+
+
+def reserved_cpus() -> int:
+    context = TaskContext.get()
+    return context.cpus() if context is not None else 0
 
 
 def executor_pid() -> int:

@@ -24,7 +24,7 @@ ANSWER_SECONDS = 200.0
 END_SECONDS = 30.0
 """How long a step may take before it counts as hanging. Only paid by a test that fails."""
 
-MARK = "SPARKFUSION_TEST_CLUSTER"
+MARK = "TEST_CLUSTER_OF_SPARKFUSION"
 _ROOT = Path(__file__).parents[2]
 _LOG_TAIL = 10_000
 
@@ -71,6 +71,10 @@ class ClusterProcess:
         if (raised := json.loads(line).get("raised")) is not None:
             raise ExperimentFailedError(raised)
         return Answer.from_json(line)
+
+    def hear(self, seconds: float = ANSWER_SECONDS) -> str:
+        """The next line that the process writes."""
+        return self._read_line(seconds)
 
     def close(self) -> list[str]:
         """End the process and everything below it, remove its files; returns what did not end by itself."""

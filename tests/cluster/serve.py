@@ -32,7 +32,7 @@ READY = "ready"
 def main(home: Path, cores: int) -> None:
     faulthandler.register(signal.SIGUSR1)  # asked for when an answer does not come
     answers = keep_stdout()
-    requests = read_requests(GRACE, _end_everything)
+    requests = read_requests(GRACE, end_everything)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pyspark's, about the pandas that is installed
         from tests.cluster.laboratory import Laboratory
@@ -75,7 +75,7 @@ def _answer(laboratory: Laboratory, line: str) -> str:
         return json.dumps({"raised": traceback.format_exc()})
 
 
-def _end_everything() -> None:
+def end_everything() -> None:
     for process in psutil.Process().children(recursive=True):
         process.kill()
     os._exit(1)

@@ -20,7 +20,12 @@ from pathlib import Path
 import pyspark
 from pyspark.sql import SparkSession
 
+from sparkfusion.config import MIB
+from sparkfusion.runner.spark.executor_memory import parse_size
 from sparkfusion.runner.spark.java import ensure_java
+from tests import leaks
+from tests.cluster.probes import EXECUTOR
+from tests.spark_session import DAEMON, LOOKUP, end_jvm
 
 WORKERS = ("127.0.0.1", "127.0.0.2")
 PATIENCE = 60.0
@@ -38,13 +43,24 @@ FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 @dataclass(frozen=True)
 class Size:
     """What the processes of a cluster get. Daemons are the master and the workers, which only start executors.
-    `cores`: of each executor."""
+    `cores`: of each executor.
+
+    Attributes:
+        hosts: a worker runs on each.
+        executors: how many a worker has room for.
+        daemon_java: further options of the master and the workers.
+        python: what the executors run.
+    """
 
     driver_memory: str = "512m"
     executor_memory: str = "512m"
     java: str = FAST_START
     settings: Mapping[str, str] = field(default_factory=dict)
     cores: int = 1
+    hosts: tuple[str, ...] = WORKERS
+    executors: int = 1
+    daemon_java: str = ""
+    python: str = sys.executable
 
 
 @contextmanager
@@ -59,20 +75,38 @@ def start_cluster(home: Path, size: Size) -> Iterator[SparkSession]:
         "SPARK_LOCAL_DIRS": str(home / "local"),
         "SPARK_LOCAL_IP": WORKERS[0],
         "SPARK_DAEMON_MEMORY": "128m",
-        "SPARK_DAEMON_JAVA_OPTS": f"{FAST_START} {files} -Dspark.master.rest.enabled=false",
-        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_DAEMON_JAVA_OPTS": f"{FAST_START} {files} -Dspark.master.rest.enabled=false {size.daemon_java}",
+        "PYSPARK_PYTHON": size.python,
     }
     with ExitStack() as stack:
         log = home / "master.log"
         stack.enter_context(_daemon("master.Master", log, WORKERS[0], "--port", "0"))
         master = _wait_for_master(log)
-        for number, host in enumerate(WORKERS):
-            given = ("--cores", str(size.cores), "--memory", size.executor_memory)
+        for number, host in enumerate(size.hosts):
+            memory = f"{parse_size(size.executor_memory) // MIB * size.executors}m"
+            given = ("--cores", str(size.cores * size.executors), "--memory", memory)
             work = (*given, "--work-dir", str(home / f"work-{number}"), master)
             stack.enter_context(_daemon("worker.Worker", home / f"worker-{number}.log", host, *work))
         session = _session(master, size, f"{size.java} {files}")
         stack.callback(session.stop)
         yield session
+
+
+@contextmanager
+def standalone_session(home: Path) -> Iterator[SparkSession]:
+    """A session for behaviour tests in this process, until the `with` ends. The cluster ends with it.
+
+    The check for leftovers stays on. Executors and their Python workers may come and go, and Spark's shuffle files are
+    looked for as well.
+    """
+    quick = {"spark.python.daemon.module": DAEMON, "spark.python.task.killTimeout": "100ms"}
+    with (
+        start_cluster(home, Size(settings=quick)) as session,
+        leaks.known_processes(EXECUTOR, f"-m {DAEMON} pyspark.worker", LOOKUP),
+        leaks.watched(home / "local", "**/shuffle_*"),
+    ):
+        yield session
+    end_jvm()
 
 
 @contextmanager

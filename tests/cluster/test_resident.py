@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pytest
 
-from tests import leaks
 from tests.cluster.checks import assert_single_node_answer
-from tests.cluster.conftest import SPARK_WORKER
 from tests.cluster.experiment import Answer, Experiment, Fault
-from tests.cluster.probes import EXECUTOR
 from tests.cluster.process import ClusterProcess
 from tests.cluster.tables import CONFIG, FUNCTIONS, GROUPED, JOINED
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(func_only=True)]
-
-
-@pytest.fixture(scope="module")
-def wide_cluster(
-    private_temporary_directory: None, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ClusterProcess]:
-    """Executors of two cores: one for the resident worker's task, one for Spark."""
-    process = ClusterProcess(tmp_path_factory.mktemp("wide-cluster") / "home", cores=2)
-    try:
-        process.wait_until_ready()
-        with leaks.known_processes(EXECUTOR, SPARK_WORKER):
-            yield process
-    finally:
-        left = process.close()
-    assert not left, f"the cluster left behind: {'; '.join(left)}"
 
 
 def run(

@@ -25,7 +25,6 @@ from tests.conftest import Connect
 from tests.connect_server import address_of, open_beside
 from tests.runners import ALL_ON_SPARK
 from tests.suites.fake_s3 import fake_s3
-from tests.suites.feeds import feed_numbers
 
 GROUPED = "select k, count(*) as n from t group by k"
 
@@ -86,6 +85,7 @@ def test_an_old_server_is_refused() -> None:
 # ---- the package on the executors
 
 
+@pytest.mark.long
 def test_the_package_is_shipped_to_tasks(remote_spark: SparkSession) -> None:
     """Really: the tasks of the session get the zip on their path."""
     other = open_beside(remote_spark)
@@ -128,6 +128,7 @@ def test_a_shared_directory_holds_the_frames(connect: Connect, tmp_path: Path) -
     assert list(store.iterdir()) == []
 
 
+@pytest.mark.long
 def test_a_bucket_holds_frames_and_rows_of_dataframes(
     connect: Connect, remote_spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -138,6 +139,7 @@ def test_a_bucket_holds_frames_and_rows_of_dataframes(
         joined = "select r.id % 2 as odd, count(*) as n from r join t on r.id = t.v group by 1 order by 1"
         assert session.sql(joined).to_pylist() == [{"odd": 0, "n": 50}, {"odd": 1, "n": 50}]
         assert any("PUT" in request and "/table-" in request for request in server.requests)
+        assert [tuple(row) for row in session.sql(joined).to_spark().collect()] == [(0, 50), (1, 50)]
         assert server.names() == []
 
 
@@ -168,20 +170,6 @@ def test_the_shuffle_of_spark_is_refused(connect: Connect, tmp_path: Path) -> No
     session.register_parquet("t", write_parts(tmp_path))
     with pytest.raises(UserError, match="Spark Connect gives no access to Spark's shuffle"):
         session.sql(GROUPED).collect()
-
-
-# ---- feeds
-
-
-def test_feeds_need_an_address_where_tasks_run_elsewhere(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    session = connect({**DISTRIBUTED, **{"sparkfusion.store": "shared", "sparkfusion.store_dir": str(tmp_path)}})
-    feed_numbers(session, "numbers", range(3))
-    monkeypatch.setattr(ConnectApplication, "is_near", lambda self: False)
-    with pytest.raises(UserError, match="feeds need an address of this machine") as caught:
-        session.sql("select count(*) as n from numbers").collect()
-    assert "sparkfusion.feed_host" in (caught.value.hint or "")
 
 
 # ---- a program as users write it
@@ -215,3 +203,13 @@ def test_a_program_with_a_session_of_the_builder(remote_spark: SparkSession, tmp
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["50", "3"]
+
+
+def test_settings_in_the_configuration_of_the_spark_session(remote_spark: SparkSession) -> None:
+    remote_spark.conf.set("spark.sparkfusion.slots", "4")
+    try:
+        with sparkfusion.connect(remote_spark) as session:
+            assert session.config["sparkfusion.slots"] == "4"
+            assert session.config.source_of("sparkfusion.slots") == "spark.sparkfusion.slots"
+    finally:
+        remote_spark.conf.unset("spark.sparkfusion.slots")

@@ -61,6 +61,7 @@ QUERIES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", some_first({name: name for name in QUERIES}, ("filters", "join with files")))
 def test_queries_answer_like_spark_sql(shared: Session, remote_spark: SparkSession, name: str) -> None:
     query, asked = QUERIES[name]
@@ -158,10 +159,34 @@ def test_an_answer_is_a_dataframe_of_the_session(shared: Session, remote_spark: 
     assert shared.sql("select id from events where id < 0").to_spark().count() == 0
 
 
+def test_rows_do_not_pass_through_the_client(
+    connect: Connect, remote_spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Spark keeps them: in their order, without files of ours, and after our session is closed."""
+    monkeypatch.setattr(ConnectTables, "from_rows", None)
+    session = connect({**DISTRIBUTED, "sparkfusion.store": "shared", "sparkfusion.store_dir": str(tmp_path)})
+    session.register_spark("events", events(remote_spark))
+    out = session.sql("select flag, count(*) as n from events group by flag order by flag desc").to_spark()
+    many = session.sql("select id, random() as r from events").to_spark()
+    session.close()
+    assert list(tmp_path.iterdir()) == []
+    assert [tuple(row) for row in out.collect()] == [(2, 66), (1, 67), (0, 67)]
+    assert sorted(row["id"] for row in many.select("id").collect()) == list(range(200))
+    assert many.collect() == many.collect(), "it is not computed again"
+
+
+def test_an_error_of_a_query_for_spark(connect: Connect, remote_spark: SparkSession, tmp_path: Path) -> None:
+    session = connect({**DISTRIBUTED, "sparkfusion.store": "shared", "sparkfusion.store_dir": str(tmp_path)})
+    session.register_spark("events", events(remote_spark))
+    with pytest.raises(UserError, match="Divide by zero"):
+        session.sql("select 1 / (id - id) as x from events").to_spark()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_answer_that_is_too_large_for_the_server(shared: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ConnectTables, "_size_limit", lambda self: 100)
     with pytest.raises(UserError, match="Spark Connect takes at most 100 from its client") as caught:
-        shared.sql("select id from events").to_spark()
+        shared.sql("select id from events limit 50").to_spark()
     assert "write_parquet" in (caught.value.hint or "")
 
 

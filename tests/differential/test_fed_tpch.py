@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.tpc import TPCH
+from sparkfusion.bench.tpc import TPCH
 from sparkfusion.verify import Outcome, verify_query
 from tests.conftest import Connect
 from tests.suites.differential import SCALE
@@ -32,6 +32,7 @@ def session(files: Path, connect_shared: Connect) -> FedSession:
 
 
 @pytest.mark.sample("local")
+@pytest.mark.runners("local", "flight", "spark-local", reason="units do not go through stores")
 @pytest.mark.parametrize("number", range(1, TPCH.query_count + 1))
 def test_fed_query_gives_its_single_node_answer(session: FedSession, number: int, connect_shared: Connect) -> None:
     result = verify_query(session, TPCH.queries()[number], name=f"fed tpch q{number}")

@@ -19,7 +19,8 @@ LONG_RUN = 1_000
 SPARK_CASES = 25
 
 
-@pytest.mark.sample("local", "flight")
+@pytest.mark.sample("local")
+@pytest.mark.runners("local", "flight", "spark-local", "spark-spark", reason="a shared directory has the same files")
 @pytest.mark.timeout(0)  # a case that hangs is found by its own time limit
 def test_random_queries_give_their_single_node_answers(
     runner: Runner, request: pytest.FixtureRequest, fuzz_cases: int

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.tpc import TPCH
+from sparkfusion.bench.tpc import TPCH
 from sparkfusion.verify import compare_tables
 from tests.conftest import Connect
-from tests.runners import FLIGHT, LOCAL, SPARK, TWO_BY_TWO, Runner
+from tests.runners import FLIGHT, LOCAL, TWO_BY_TWO, Runner
 from tests.suites.differential import FEW_MINUTES, SCALE, SPARK_PARTITIONS, SuiteRun, suite_run
 
 NUMBERS = range(1, TPCH.query_count + 1)
@@ -113,7 +113,7 @@ def test_decisions_about_shuffle_joins_give_the_single_node_answer(
 
 
 @pytest.mark.sample("flight")
-@pytest.mark.runners(FLIGHT, *SPARK, reason="all partition counts are above")
+@pytest.mark.runners(FLIGHT, "spark-local", "spark-spark", reason="all partition counts are above")
 @pytest.mark.parametrize("number", NUMBERS)
 def test_query_gives_its_single_node_answer_elsewhere(tpch: SuiteRun, number: int, connect_shared: Connect) -> None:
     tpch.check(number, SPARK_PARTITIONS)

@@ -1,4 +1,4 @@
-"""`docs/settings.md`, made from the list of settings: `python -m tests.docs.settings_page` writes it."""
+"""The table of `docs/settings.md`, made from the list of settings: `python -m tests.docs.settings_page` writes it."""
 
 from __future__ import annotations
 
@@ -9,20 +9,13 @@ from sparkfusion.session.session_settings import show_value
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 
-_INTRODUCTION = """# Settings
-
-You can set them with `SET sparkfusion.name = 'value'`, with `session.config["sparkfusion.name"] = value`, or with
-`sparkfusion.connect(config={...})`. DataFusion's own options are set in the same ways. `SHOW ALL VERBOSE` and
-`information_schema.df_settings` list both. Sizes may have a unit: `'64KiB'`, `'16MiB'`, `'2GiB'`. A setting applies
-to every query that is planned after it.
-
-| setting | default | what it means |
-|---|---|---|
-"""
+_HEADING = "| setting | default | what it means |\n|---|---|---|\n"
 
 
 def render() -> str:
-    return _INTRODUCTION + "".join(f"| `{s.name}` | {_default(s)} | {_meaning(s)} |\n" for s in SETTINGS)
+    """The page: what is written before the table stays."""
+    introduction = PAGE.read_text().partition(_HEADING)[0]
+    return introduction + _HEADING + "".join(f"| `{s.name}` | {_default(s)} | {_meaning(s)} |\n" for s in SETTINGS)
 
 
 def _default(setting: Setting) -> str:

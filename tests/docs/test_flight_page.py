@@ -27,6 +27,7 @@ _PYPROJECT = re.compile(r"^```toml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _OPTIONS = re.compile(r"^\| (`--.*?) \|", re.MULTILINE)
 
 
+@pytest.mark.long
 def test_the_commands_and_snippets_run(lineitem: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = PAGE.read_text()
     monkeypatch.setenv("SPARKFUSION_TOKEN", exported_token(text))

@@ -21,7 +21,7 @@ import sparkfusion
 from datafusion import udf
 
 place, started = sys.argv[1:3]
-target = os.environ.get("SPARKFUSION_TARGET", "local")
+target = os.environ.get("EXITS_TARGET", "local")
 if target == "spark":
     from sparkfusion.runner.spark.launch import start_local
     target = start_local("local[1]", {"spark.driver.memory": "512m"})
@@ -117,7 +117,7 @@ import os, sys
 from sparkfusion.cli import ending, main
 place, started = sys.argv[1:3]
 sys.argv = ["sparkfusion", *(each.replace("PLACE", place) for each in ARGUMENTS)]
-sys.argv += ["--connect", os.environ.get("SPARKFUSION_TARGET", "local")]
+sys.argv += ["--connect", os.environ.get("EXITS_TARGET", "local")]
 
 start = ending.Ending.start
 ending.Ending.start = lambda self: (start(self), open(started, "w").close())

@@ -16,11 +16,11 @@ TARGETS = ("local", "flight", "spark")
 def serve(target: str, directory: Path) -> Iterator[None]:
     """Tell the programs to run on this: nothing but themselves, one worker for all, or a Spark session of each."""
     if target != "flight":
-        os.environ["SPARKFUSION_TARGET"] = target
+        os.environ["EXITS_TARGET"] = target
         yield
         return
     worker = WorkerProcess(directory, "--slots", "4", "--trust-python")
-    os.environ["SPARKFUSION_TARGET"] = url_of([worker])
+    os.environ["EXITS_TARGET"] = url_of([worker])
     owner = os.getpid()
     try:
         yield

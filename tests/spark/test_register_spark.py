@@ -268,6 +268,7 @@ NAMES = ["My Table", 'tab"le', "it's", "žluť 🐎", "x/y", "*", "50%", "per%20
 DOTTED = ["a b.c d", ".."]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("names", [NAMES, DOTTED], ids=["plain", "dotted"])
 def test_tables_of_any_name(session: Session, spark: SparkSession, names: list[str]) -> None:
     for name in names:
@@ -335,6 +336,7 @@ def test_a_small_table_goes_to_every_task(sized: Session, spark: SparkSession) -
     assert join_of(sized) == ("broadcast", "t")
 
 
+@pytest.mark.long
 def test_the_smaller_of_two_tables_is_built(sized: Session, spark: SparkSession) -> None:
     """Spark says nothing useful of rows that come from an RDD."""
     frame = spark.range(0, 3000, 1, 2).repartition(2).rdd.toDF()
@@ -520,6 +522,7 @@ def test_closing_early_stops_the_dataframe_too(
         wait_for_no_jobs(spark)
 
 
+@pytest.mark.long
 def test_a_dropped_table_goes_with_the_last_frame_that_reads_it(session: Session, spark: SparkSession) -> None:
     before = placeholders()
     rows = spark.range(100).toDF("id")

@@ -88,6 +88,7 @@ def test_closing_the_session_ends_the_job_and_its_processes(connect: Connect, pa
     until(lambda: not any(process.is_running() for process in processes), "processes for tasks have ended")
 
 
+@pytest.mark.long
 def test_idle_workers_end_and_the_next_query_starts_them_again(
     connect: Connect, parts: Path, spark: SparkSession
 ) -> None:
@@ -142,6 +143,7 @@ def test_to_spark_works_beside_resident_workers(session: Session) -> None:
     assert session.sql(GROUPED).collect().num_rows == 7
 
 
+@pytest.mark.long
 def test_the_last_slot_is_left_to_spark(
     session: Session, connect: Connect, parts: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -169,6 +171,7 @@ def test_the_mode_can_be_changed_between_queries(session: Session, spark: SparkS
     assert len(active_jobs(spark)) == 1
 
 
+@pytest.mark.long
 def test_a_worker_that_dies_is_started_again_by_spark(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     """It is the only one, so the query that runs on it fails."""
     with Gate(tmp_path) as gate:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from sparkfusion.runner.spark.rows import Piece, RowPlan, collect, key, shuffle
+from sparkfusion.runner.spark.rows import Piece, RowPlan, collect, shuffle
+from sparkfusion.runner.spark.spark_task import row_key
 from tests.behaviour.parts import DISTRIBUTED, assert_distributed_like_single_node, write_parts
 from tests.conftest import Connect
 
@@ -48,7 +49,7 @@ def test_tasks_get_their_rows(connect: Connect, tmp_path: Path, query: str) -> N
 def produce(records: Iterable[bytes]) -> Iterator[bytes]:
     """On the executor: one row for partition 0."""
     list(records)
-    yield key(0)
+    yield row_key(0)
     yield b"row"
 
 

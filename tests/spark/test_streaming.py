@@ -97,6 +97,7 @@ def test_a_job_on_its_way_to_the_scheduler_is_cancelled_too(
         assert active_jobs(spark) == []
 
 
+@pytest.mark.long
 def test_no_further_job_starts_after_a_close(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     counter = Counter(tmp_path / "count")
     with Gate(tmp_path) as gate:

@@ -114,6 +114,7 @@ def test_functions_of_spark_are_known(session: Session) -> None:
     assert rows_of(out.toArrow()) == rows_of(frame.collect())
 
 
+@pytest.mark.long
 def test_joins_that_shuffle(without_broadcast: Session) -> None:
     frame = without_broadcast.sql(
         "select a.v, b.v as w, m from t a join t b on a.v = b.v + 1 left join mem on a.k = mem.k"
@@ -250,6 +251,7 @@ def test_a_query_that_is_not_distributed_runs_now(session: Session) -> None:
 # ---- what Spark does with it
 
 
+@pytest.mark.long
 def test_it_is_a_dataframe_like_any_other(shared: Session, spark: SparkSession, tmp_path: Path) -> None:
     out = shared.sql(AGGREGATION).to_spark()
     whole = sum(range(TOTAL))

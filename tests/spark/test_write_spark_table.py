@@ -98,6 +98,7 @@ def test_a_table_that_the_query_reads_is_not_overwritten(
     spark.sql(f"drop table {db}.kept")
 
 
+@pytest.mark.long
 def test_micro_batches_of_a_stream_run_through_sparkfusion(
     session: Session, spark: SparkSession, db: str, tmp_path: Path
 ) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.tpc import Suite
 from sparkfusion import Session
-from sparkfusion.observe.explain import render_explain
+from sparkfusion.bench.tpc import Suite
+from sparkfusion.observe.explain import Explained, render_explain
 from sparkfusion.plan.stage import Distribution
 from sparkfusion.verify import Outcome, Report, VerifyResult, verify_query
 from tests.runners import LOCAL, Runner
@@ -51,7 +51,7 @@ class SuiteRun:
         if result.graph is None:
             assert "not distributed: " in self._session(partitions).sql(self._suite.queries()[number]).explain_text()
             return
-        shown = render_explain(Distribution(result.graph), lambda: "")
+        shown = render_explain(Explained(Distribution(result.graph), lambda: ""))
         assert all(f"┌ Stage {stage.id} ── " in shown for stage in result.graph.stages)
         if partitions == ANALYZED_PARTITIONS and self._runner_name == LOCAL:
             analyzed = self._session(partitions).sql(self._suite.queries()[number]).explain_text(analyze=True)

@@ -122,6 +122,7 @@ def test_workers_fetch_frames_from_each_other_by_that_scheme(
     assert all(answer["fetched"])
 
 
+@pytest.mark.long
 def test_workers_without_the_package_cannot_fetch(counted: Path, table: Path, tmp_path: Path) -> None:
     with WorkerProcess(tmp_path / "a", *SLOTS) as a, WorkerProcess(tmp_path / "b", *SLOTS) as b:
         answer = ask(counted, [counted_address(a), counted_address(b)], table)

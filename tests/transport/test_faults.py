@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -119,24 +120,27 @@ def until_idle(workers: list[WorkerProcess], seconds: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "session",
-    [pytest.param(1, id="one partition a task"), pytest.param(2, id="two partitions a task", marks=pytest.mark.long)],
-    indirect=True,
-)
-@pytest.mark.parametrize("moment", MOMENTS.values(), ids=MOMENTS)
-@pytest.mark.parametrize(
-    "question", ["shipping priority", *(pytest.param(other, marks=pytest.mark.long) for other in OTHERS)]
+    ("session", "question", "moment"),
+    [
+        *((1, "shipping priority", moment) for moment in MOMENTS),
+        *(pytest.param(2, "shipping priority", moment, marks=pytest.mark.long) for moment in MOMENTS),
+        *(
+            pytest.param(1, other, moment, marks=pytest.mark.long)
+            for other, moment in zip(OTHERS, cycle(MOMENTS), strict=False)
+        ),
+    ],
+    indirect=["session"],
 )
 def test_a_worker_is_killed(
     session: sparkfusion.Session,
     three: list[WorkerProcess],
     answers: dict[str, list[dict[str, Any]]],
     question: str,
-    moment: Callable[[Event], bool],
+    moment: str,
 ) -> None:
-    events = on_moment(session, moment, lambda: three[0].send(signal.SIGKILL))
+    events = on_moment(session, MOMENTS[moment], lambda: three[0].send(signal.SIGKILL))
     assert session.sql(QUESTIONS[question]).to_pylist() == answers[question]
-    assert any(moment(event) for event in events), "the moment never came"
+    assert any(MOMENTS[moment](event) for event in events), "the moment never came"
     until_idle(three[1:], 2)
 
 
@@ -300,6 +304,7 @@ def test_rows_that_flow_go_on_where_a_lost_worker_left_off(
     until_idle(three[2:], 2)
 
 
+@pytest.mark.long
 def test_a_worker_that_comes_back_is_used_by_the_next_query(
     session: sparkfusion.Session,
     three: list[WorkerProcess],

@@ -44,11 +44,17 @@ def test_it_makes_a_token_says_so_once_and_ends_cleanly(number: signal.Signals) 
     ("options", "words"),
     [
         (["--host", "0.0.0.0"], "without TLS"),
-        (["--tls-cert", "x"], "both --tls-cert and --tls-key"),
-        (["--tls-cert", "/nowhere", "--tls-key", "/nowhere"], "cannot read '/nowhere'"),
+        pytest.param(["--tls-cert", "x"], "both --tls-cert and --tls-key", marks=pytest.mark.long),
+        pytest.param(
+            ["--tls-cert", "/nowhere", "--tls-key", "/nowhere"], "cannot read '/nowhere'", marks=pytest.mark.long
+        ),
         (["--token-file", "/nowhere"], "cannot read the token"),
-        (["--allow-root", "/nowhere"], "is not a directory"),
-        (["--store-dir", "/nowhere"], "give --store-dir a directory that exists and may be written"),
+        pytest.param(["--allow-root", "/nowhere"], "is not a directory", marks=pytest.mark.long),
+        pytest.param(
+            ["--store-dir", "/nowhere"],
+            "give --store-dir a directory that exists and may be written",
+            marks=pytest.mark.long,
+        ),
         (["--host", "256.256.256.256", "--insecure"], "cannot listen on 256.256.256.256:0: "),
         (["--tls-cert", "pyproject.toml", "--tls-key", "pyproject.toml"], "are not a certificate and its key"),
     ],

@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 
+import datafusion
 import pytest
 
 import sparkfusion
 from sparkfusion import public
 
 METHODS = {
+    "Acceleration": """
+        answered close compare df explain explain_text how measure reason
+    """,
     "Cluster": """
         access addresses ca certificate extensions key routing token workers
     """,
     "DataFrame": """
-        aggregate alias cache cast col collect column count describe distinct distinct_on distribution drop
-        except_all explain explain_text fill_nan fill_null filter head intersect join join_on limit
-        logical_plan repartition repartition_by_hash schema select select_exprs show sort sort_by stream
-        tail to_arrow to_arrow_table to_datafusion to_pandas to_polars to_pydict to_pylist to_spark
-        transform union union_by_name union_distinct unnest_columns window with_column with_column_renamed
-        with_columns write_csv write_json write_parquet write_spark_table write_table
+        aggregate alias cache cast col collect collect_column column columns count
+        createOrReplaceTempView describe distinct distinct_on distribution drop except_all execute_stream
+        explain explain_text fill_nan fill_null filter find_qualified_columns head intersect into_view
+        join join_on limit logical_plan optimized_logical_plan orderBy parse_sql_expr repartition
+        repartition_by_hash schema select select_exprs show sort sort_by stream tail toArrow toPandas
+        to_arrow to_arrow_table to_datafusion to_pandas to_polars to_pydict to_pylist to_spark transform
+        union union_by_name union_distinct unnest_columns where window withColumn withColumnRenamed
+        with_column with_column_renamed with_columns write_csv write_json write_parquet
+        write_parquet_with_options write_spark_table write_table
+    """,
+    "Explanation": """
+        model save text
     """,
     "FeedContext": """
         count filters keeps keeps_each limit on_stop projection stop stopped wait
@@ -31,6 +43,9 @@ METHODS = {
     "FileUnit": """
         hosts partition_values path payload range size weight
     """,
+    "Measurement": """
+        spark sparkfusion speed_up
+    """,
     "ReaderContext": """
         headers projection reject rejects schema table
     """,
@@ -41,15 +56,18 @@ METHODS = {
         file line text why
     """,
     "RunningQuery": """
-        cancel close feeds graph read_all rejected reports
+        cancel close feeds graph metrics read_all rejected reports
     """,
     "Session": """
-        catalog close config context create_dataframe deregister_table deregister_udaf deregister_udf
-        deregister_udwf enable_spark_functions from_arrow from_pandas from_polars from_pydict from_pylist
-        lazy_sql read_arrow read_avro read_csv read_json read_parquet register_arrow register_avro
-        register_batch register_csv register_dataset register_feed register_json register_listing_table
-        register_object_store register_parquet register_record_batches register_spark register_spark_udf
-        register_table register_udaf register_udf register_udwf register_view sql subscribe table table_exist
+        catalog catalog_names close config context create_dataframe deregister_table deregister_udaf
+        deregister_udf deregister_udwf empty_table enable_ident_normalization enable_spark_functions
+        from_arrow from_pandas from_polars from_pydict from_pylist lazy_sql on_progress read_arrow read_avro
+        read_batch read_batches read_csv read_empty read_json read_parquet read_table register_arrow
+        register_avro register_batch register_csv register_dataset register_feed register_json
+        register_listing_table register_object_store register_parquet register_record_batches
+        register_spark register_spark_udf register_table register_udaf register_udf register_udwf
+        register_view session_id session_start_time settings sql subscribe table table_exist udaf udafs
+        udf udfs udwf udwfs
     """,
     "WorkUnit": """
         hosts payload weight
@@ -70,8 +88,21 @@ def test_every_public_name_is_given_away() -> None:
 
 def test_every_public_class_is_listed() -> None:
     shown = {name: getattr(public, name) for name in public.__all__}
-    classes = {name for name, shown in shown.items() if inspect.isclass(shown) and not issubclass(shown, Exception)}
-    assert classes == set(METHODS)
+    classes = {name: value for name, value in shown.items() if inspect.isclass(value)}
+    ours = {name for name, value in classes.items() if value.__module__.startswith("sparkfusion.")}
+    assert {name for name in ours if not issubclass(classes[name], Exception)} == set(METHODS)
+
+
+@pytest.mark.parametrize("name", ["Expr", "col", "column", "functions", "lit", "literal", "udaf", "udf", "udwf"])
+def test_what_expressions_need_is_datafusions_own(name: str) -> None:
+    assert getattr(sparkfusion, name) is getattr(datafusion, name)
+
+
+def test_importing_the_package_loads_nothing_else() -> None:
+    code = "import sys, sparkfusion; print({each.partition('.')[0] for each in sys.modules} & set(sys.argv[1:]))"
+    heavy = ["datafusion", "pyarrow", "pandas", "IPython", "pyspark", "typing"]
+    ended = subprocess.run([sys.executable, "-c", code, *heavy], capture_output=True, text=True, check=True)
+    assert ended.stdout == "set()\n"
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -41,7 +41,7 @@ def test_a_feed_on_the_build_side_is_consumed_once(
 
 
 @pytest.mark.runners(*NOT_LOCAL, reason=ALL_RUN_LOCALLY)
-@pytest.mark.parametrize("name", ["cross join", "outer nested loop", "union"])
+@pytest.mark.parametrize("name", [pytest.param("cross join", marks=pytest.mark.long), "outer nested loop", "union"])
 def test_a_feed_on_the_build_side_is_consumed_once_on_every_runner(
     session: Session, feeds: tuple[Scripted, Scripted], name: str
 ) -> None:

@@ -44,7 +44,7 @@ def counted(session: Session, query: str = COUNTED) -> list[tuple[int, int, int]
     return sorted((row["unit"], row["n"], row["x"]) for row in session.sql(query).to_pylist())
 
 
-@pytest.mark.parametrize(("tasks", "ahead"), [(1, 1000), (3, 2)])
+@pytest.mark.parametrize(("tasks", "ahead"), [pytest.param(1, 1000, marks=pytest.mark.long), (3, 2)])
 def test_after_a_failure_every_unit_is_there_once(session: Session, tmp_path: Path, tasks: int, ahead: int) -> None:
     """The reader fails once, after half of its units: on a small queue in the middle of many grants."""
     session.config["sparkfusion.feed_units_ahead"] = ahead
@@ -111,7 +111,7 @@ def test_rows_that_the_reader_already_has_are_not_given_twice(session: Session, 
     assert list(tmp_path.iterdir()), "an attempt failed"
 
 
-@pytest.mark.parametrize("retries", [0, 2])
+@pytest.mark.parametrize("retries", [pytest.param(0, marks=pytest.mark.long), 2])
 def test_retries_are_counted(session: Session, tmp_path: Path, runner: Runner, retries: int) -> None:
     session.config["sparkfusion.task_retries"] = retries
     reader = failing_on(tmp_path, {3: 100}, lambda: ConnectionError("reset by peer"))

@@ -10,6 +10,7 @@ import pytest
 
 from sparkfusion import Session, UserError
 from tests.conftest import Connect
+from tests.runners import some_first
 from tests.suites.feeds import (
     ALL_RUN_LOCALLY,
     NOT_LOCAL,
@@ -188,10 +189,11 @@ ON_EVERY_RUNNER = {
     )
     for name in names
 }
+FIRST = ("three", "rollup", "with an aggregated feed", "not in with nulls", "loop left", "cte twice")
 
 
 @pytest.mark.runners(*NOT_LOCAL, reason=ALL_RUN_LOCALLY)
-@pytest.mark.parametrize("query", ON_EVERY_RUNNER.values(), ids=ON_EVERY_RUNNER)
+@pytest.mark.parametrize("query", some_first(ON_EVERY_RUNNER, FIRST))
 def test_shapes_on_every_runner(fed: Session, query: str) -> None:
     assert_answers(fed, query, **TABLES)
 

@@ -35,7 +35,7 @@ from sparkfusion.worker.server.guard import Guard
 from sparkfusion.worker.server.worker_options import WorkerOptions
 from tests.behaviour.probes import Counter, Gate, until
 from tests.leaks import TASK_PROCESS
-from tests.runners import SPLIT
+from tests.runners import SPLIT, some_first
 from tests.transport.conftest import StartWorker
 from tests.worker_processes import IDLE, WorkerProcess, url_of
 
@@ -136,7 +136,7 @@ DEATHS = {
 }
 
 
-@pytest.mark.parametrize(("act", "words"), DEATHS.values(), ids=DEATHS)
+@pytest.mark.parametrize(("act", "words"), some_first(DEATHS, ["a native crash"]))
 def test_a_process_that_dies_costs_one_attempt(
     home: Home, tmp_path: Path, act: Callable[[], object], words: str
 ) -> None:
@@ -179,7 +179,7 @@ HANGS = {
 }
 
 
-@pytest.mark.parametrize("query", HANGS.values(), ids=HANGS)
+@pytest.mark.parametrize("query", some_first(HANGS, ["a function"]))
 def test_a_function_that_hangs_is_ended_some_time_after_the_cancel(home: Home, tmp_path: Path, query: str) -> None:
     """It waits at a gate that is never opened, and would hold the only slot."""
     right = expected(home.session)
@@ -234,7 +234,7 @@ def test_they_end_with_their_session(home: Home) -> None:
         assert home.children() == children, "a worker keeps them for the next session"
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 def test_they_end_with_their_worker(start_worker: StartWorker, tmp_path: Path, number: signal.Signals) -> None:
     """However it ends, and whatever they do: one runs a function that hangs."""
     worker = start_worker(*ONE_SLOT)

@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.all.__main__ import main, parse_arguments
 from benchmarks.all.result import BenchmarkRun, summarize
-from benchmarks.tpc import TPCH
+from sparkfusion.bench.tpc import TPCH
 
 SCALE = 0.01
 ROOT = Path(__file__).parents[3]
@@ -25,6 +25,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return TPCH.prepare(SCALE)
 
 
+@pytest.mark.long
 def test_a_small_run_compares_measures_and_reports(data: Path, tmp_path: Path) -> None:
     results = tmp_path / "results"
     arguments = ["--scales", f"tpch:{SCALE}", "--engines", "local,duckdb", "--queries", "1,6", "--results"]
@@ -46,6 +47,7 @@ def test_a_small_run_compares_measures_and_reports(data: Path, tmp_path: Path) -
     assert (results / "all.svg").read_text().count("<circle ") == 4
 
 
+@pytest.mark.long
 def test_ctrl_c_writes_what_was_measured(data: Path, tmp_path: Path) -> None:
     results = tmp_path / "results"
     command = [sys.executable, "-m", "benchmarks.all", "--scales", f"tpch:{SCALE}", "--engines", "duckdb"]
@@ -82,4 +84,4 @@ def test_scales_name_suites(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_unknown_query_is_refused_before_anything_runs(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parse_arguments(["--scales", "1,tpcds:1", "--queries", "1,23"])
-    assert "--queries 1,23: tpch has queries 1 to 22, and no 23" in capsys.readouterr().err
+    assert "--queries 1,23: TPC-H has no query '23'" in capsys.readouterr().err

@@ -11,7 +11,8 @@ from benchmarks.all.docs import BEGIN, END, PAGE, with_latest, write_docs
 from benchmarks.all.engines import BASE, ENGINES, choose
 from benchmarks.all.markdown import query_table, render_report, render_suite
 from benchmarks.all.picture import LEFT, RIGHT, Axis, draw, spread
-from benchmarks.all.result import BenchmarkRun, Measured, SuiteResult, geometric_mean, summarize
+from benchmarks.all.result import BenchmarkRun, Measured, SuiteResult, summarize
+from sparkfusion.bench.bench_result import geometric_mean
 
 FACTS = {
     "date": "2026-01-02T03:04:05+00:00",

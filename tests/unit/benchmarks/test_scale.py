@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from benchmarks.scale.simulated import SimulatedCluster, chain_of_shuffles
 
 
@@ -29,6 +31,7 @@ def test_fewer_workers_take_longer() -> None:
     assert SimulatedCluster(graph, workers=5).run().seconds > 4 * SimulatedCluster(graph, workers=40).run().seconds
 
 
+@pytest.mark.long
 def test_an_event_costs_the_same_in_a_large_query() -> None:
     """With 64 times as many tasks. It cost 14 times as much when every event looked at every task."""
     small = min(seconds_an_attempt(stages=5, tasks=25) for _ in range(5))

@@ -37,6 +37,31 @@ def test_the_target_is_handed_to_connect(
     assert (result.exit_code, given) == (expected, [target]), result.output
 
 
+@pytest.mark.parametrize("target", ["spark://host:7077", "yarn", "k8s://https://host:443", "sc://host:15002"])
+def test_a_master_of_spark_becomes_a_spark_session_that_is_stopped(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    from sparkfusion.runner.spark import launch
+
+    given, stopped = list[object](), list[str]()
+
+    class FakeSpark:
+        def stop(self) -> None:
+            stopped.append(target)
+
+    connect = sparkfusion.connect
+
+    def record(target: object = None, *, config: dict[str, object]) -> sparkfusion.Session:
+        given.append(target)
+        return connect(config=config)
+
+    started = FakeSpark()
+    monkeypatch.setattr(launch, "session_at", {target: started}.__getitem__)
+    monkeypatch.setattr(sparkfusion, "connect", record)
+    result = invoke("sql", "-c", "select 1", "--connect", target)
+    assert (result.exit_code, given, stopped) == (0, [started], [target]), result.output
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("target", ["localhost:7070?token=secret", "flihgt://a:1?token=secret", "Spark"])
 def test_what_is_no_target_is_a_usage_error_that_keeps_the_token(invoke: Invoke, command: str, target: str) -> None:

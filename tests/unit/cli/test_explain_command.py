@@ -59,6 +59,43 @@ def test_what_writes_is_shown_and_not_run(invoke: Invoke, items: str, tmp_path: 
     assert (tmp_path / "out").is_dir()
 
 
-@pytest.mark.parametrize("arguments", [(), ("-c", "select 1", "--format", "svg")])
+def test_html_is_a_page_in_a_file(invoke: Invoke, items: str, tmp_path: Path) -> None:
+    page = tmp_path / "plan.html"
+    result = invoke("explain", "--analyze", "-c", GROUPED, "-t", items, "--html", str(page), *FORCED)
+    assert (result.exit_code, result.stdout) == (0, ""), result.output
+    assert page.read_text().startswith("<!doctype html>")
+    assert '"status": "finished"' in page.read_text()
+
+
+def test_a_past_query_is_drawn_from_its_log(invoke: Invoke, items: str, tmp_path: Path) -> None:
+    logged = invoke("sql", "-c", GROUPED, "-t", items, "--set", f"sparkfusion.event_log={tmp_path}", *FORCED)
+    assert logged.exit_code == 0, logged.output
+    (log,) = tmp_path.glob("*.jsonl")
+    page = tmp_path / "past.html"
+    result = invoke("explain", "--from-log", str(log), "--html", str(page))
+    assert (result.exit_code, result.stdout) == (0, ""), result.output
+    shown = json.loads(invoke("explain", "--from-log", str(log), "--format", "json").stdout)
+    assert shown["query"]["text"] == GROUPED
+    assert shown["query"]["id"] in page.read_text()
+    assert {each["outcome"] for each in shown["attempts"]} == {"finished"}
+
+
+def test_a_log_that_is_not_there_is_named(invoke: Invoke, tmp_path: Path) -> None:
+    result = invoke("explain", "--from-log", str(tmp_path / "no.jsonl"), "--format", "json")
+    assert result.exit_code == 1
+    assert "no.jsonl" in result.output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("-c", "select 1", "--format", "svg"),
+        ("-c", "select 1; select 2", "--html", "out.html"),
+        ("-c", "select 1", "--html", "out.html", "--format", "json"),
+        ("-c", "select 1", "--from-log", "x.jsonl"),
+        ("--from-log", "x.jsonl"),
+    ],
+)
 def test_usage_errors(invoke: Invoke, arguments: tuple[str, ...]) -> None:
     assert invoke("explain", *arguments).exit_code == 2

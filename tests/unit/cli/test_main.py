@@ -67,7 +67,7 @@ def test_verify_ends_with_its_verdict_if_nobody_reads_the_report(items: str) -> 
         assert process.wait(60) == 0
 
 
-@pytest.mark.parametrize("closed", ["0", "1", "2", "1 2"])
+@pytest.mark.parametrize("closed", ["0", *(pytest.param(which, marks=pytest.mark.long) for which in ("1", "2")), "1 2"])
 def test_standard_streams_may_be_closed(closed: str) -> None:
     """As cron and some daemons start programs."""
     close = f"[os.close(int(each)) for each in {closed.split()!r}]"

@@ -3,12 +3,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 import time
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from random import Random
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from sparkfusion.cli.columns import csv_field
@@ -199,3 +202,63 @@ def test_values_of_several_lines_and_wide_letters_keep_the_grid() -> None:
         "+-------+-----+",
         "3 rows",
     ]
+
+
+def test_csv_in_a_file_is_csv_on_standard_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Batches for a file are converted on several threads; their order stays."""
+    batches = [pa.record_batch({"n": [n] * 3, "t": ["", "a,b", f"row {n}"]}) for n in range(100)]
+    path = tmp_path / "out.csv"
+    with path.open("w", encoding="utf-8", newline="") as out:
+        assert write(batches[0].schema, batches, out, "csv") == 300
+    assert write(batches[0].schema, batches, sys.stdout, "csv") == 300
+    assert path.read_text() == capsys.readouterr().out
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_one_result_as_a_file_of_arrow(tmp_path: Path, form: OutputFormat) -> None:
+    batch = pa.record_batch([pa.array([1, None]), pa.array(["a", "b"], pa.string_view())], names=["x", "x"])
+    path = tmp_path / "out"
+    with path.open("w", encoding="utf-8") as out:
+        assert write(batch.schema, [batch, batch], out, form) == 4
+        with pytest.raises(UserError, match="holds the result of one statement"):
+            write(batch.schema, [batch], out, form)
+    read = pq.read_table(path) if form == "parquet" else pa.ipc.open_file(path).read_all()
+    assert read.to_pydict() == {"x": [1, None] * 2, "x_1": ["a", "b"] * 2}
+
+
+def csv_of(batch: pa.RecordBatch) -> list[str]:
+    """The lines of one batch; no value may have a line end."""
+    out = io.StringIO(newline="")
+    write(batch.schema, [batch], out, "csv")
+    return out.getvalue().removesuffix("\n").split("\n")
+
+
+def test_floats_are_written_like_python_writes_them() -> None:
+    """Arrow writes most of them, in another way than Python if they are whole, small or large."""
+    chosen = Random(7)
+    values = [chosen.choice((-1, 1)) * chosen.random() * 10.0 ** chosen.randint(-8, 20) for _ in range(5000)]
+    values += [float(round(value)) for value in values[:1000]]
+    values += [scale * near for scale in (1e-5, 1e-4, 1e9, 1e10, 1e15, 1e16) for near in (1.0, 1 - 2**-53, 1 + 2**-52)]
+    for kind in (pa.float64(), pa.float32()):
+        batch = pa.record_batch({"f": pa.array(values, kind)})
+        assert csv_of(batch) == ["f", *map(repr, batch.column("f").to_pylist())]
+
+
+@pytest.mark.parametrize("letters", ["ab ,", 'ab "', "ab\r", "ab", "ab \t,", "aé ,", "a\u2003,"])
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
+def test_texts_are_quoted_like_one_by_one_in_every_part_of_a_batch(letters: str, kind: pa.DataType) -> None:
+    chosen = Random(7)
+    texts = ["".join(chosen.choices(letters, k=chosen.randint(0, 4))) for _ in range(300)]
+    values = [None if chosen.random() < 0.1 else text for text in texts]
+    batch = pa.record_batch({"t": pa.array(values, pa.string()).cast(kind)})
+    for start in (0, 1, 100):
+        assert csv_of(batch.slice(start, 150)) == ["t", *map(csv_field, values[start : start + 150])]
+
+
+def test_csv_in_a_file_follows_what_was_written_before(tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    with path.open("w", encoding="utf-8", newline="") as out:
+        for text in ("é", "b"):
+            write(pa.schema({"t": pa.string()}), [pa.record_batch({"t": [text]})], out, "csv")
+        out.write("end\n")
+    assert path.read_text(encoding="utf-8") == "t\né\nt\nb\nend\n"

@@ -4,6 +4,7 @@ import json
 import logging
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -70,6 +71,17 @@ def test_the_query_is_distributed_and_timing_tells_so(invoke: Invoke, items: str
 def test_timing_tells_why_a_query_was_not_distributed(invoke: Invoke) -> None:
     result = invoke("sql", "-c", "select 1", "--timing")
     assert "; 1 row; single node" in result.stderr
+
+
+def test_timing_counts_the_whole_statement(
+    invoke: Invoke, items: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The query of a COPY ends when its rows are there; then they are written to the files."""
+    clock = iter([100.0, 162.0])
+    monkeypatch.setattr("sparkfusion.cli.run_statement.time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    copy = f"copy (select * from items) to '{tmp_path}/out.parquet'"
+    result = invoke("sql", "-c", copy, "-t", items, "--timing", *FORCED)
+    assert result.stderr.startswith("62.000 s; 1 row; 1 stage"), result.stderr
 
 
 @pytest.mark.parametrize("statement", ["set sparkfusion.slots = 2", "create view v as select 1"])
@@ -206,7 +218,7 @@ def test_ctrl_c_is_130(invoke: Invoke, monkeypatch: pytest.MonkeyPatch, wrapped:
             raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sparkfusion.cli.commands.sql.write", interrupted)
+    monkeypatch.setattr("sparkfusion.cli.run_statement.write", interrupted)
     result = invoke("sql", "-c", "select 1")
     assert (result.exit_code, result.stderr) == (130, "sparkfusion: cancelled\n")
 

@@ -103,7 +103,7 @@ def test_a_table_that_is_not_found_names_the_option_and_what_was_given(invoke: I
 
 def test_the_progress_line_is_told_each_leg(invoke: Invoke, items: str, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
-    monkeypatch.setattr("sparkfusion.cli.progress_line.ProgressLine.step", lambda _line, name: told.append(name))
+    monkeypatch.setattr("sparkfusion.cli.progress_lines.ProgressLines.step", lambda _line, name: told.append(name))
     result = invoke("verify", "-c", GROUPED, "-t", items)
     assert result.exit_code == 0, result.output
     legs = ["single-node leg", "planning", "round-trip leg", "distributed leg", "comparing the answers"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,11 @@ import pytest
 import sparkfusion
 from sparkfusion import FeedContext, Session, UserError
 from sparkfusion.feed.ready.bounds import may_hold
+from sparkfusion.feed.ready.plain_files import NotPlainFilesError
 from sparkfusion.feeds import DeltaFiles, IcebergFiles, RowGroups
+from tests.suites.delta_logs import VECTOR, write_log
+from tests.suites.hidden_package import hide_package
+from tests.suites.iceberg_tables import iceberg_catalog
 
 DAY = datetime.date(2024, 1, 1)
 
@@ -135,21 +138,15 @@ class TestDelta:
 
     def test_deletion_vectors_are_refused(self, tmp_path: Path) -> None:
         pytest.importorskip("deltalake")
-        vector = {  # the example of the protocol's description: rows 3, 4, 7, 11, 18 and 29
-            "storageType": "i",
-            "pathOrInlineDv": "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L",
-            "sizeInBytes": 40,
-            "cardinality": 6,
-        }
-        write_log(tmp_path, features=["deletionVectors"], add={"deletionVector": vector})
-        with pytest.raises(UserError, match="cannot be read as plain files: it uses deletionVectors"):
+        write_log(tmp_path, features=["deletionVectors"], add={"deletionVector": VECTOR})
+        with pytest.raises(NotPlainFilesError, match="cannot be read as plain files: it uses deletionVectors"):
             DeltaFiles(tmp_path)
 
     @pytest.mark.parametrize("features", [None, ["columnMapping"]])
     def test_column_mapping_is_refused(self, tmp_path: Path, features: list[str] | None) -> None:
         pytest.importorskip("deltalake")
         write_log(tmp_path, features=features, settings={"delta.columnMapping.mode": "name"})
-        with pytest.raises(UserError, match="cannot be read as plain files: it uses columnMapping"):
+        with pytest.raises(NotPlainFilesError, match="cannot be read as plain files: it uses columnMapping"):
             DeltaFiles(tmp_path)
 
     def test_what_is_no_table_is_named(self, tmp_path: Path) -> None:
@@ -158,44 +155,11 @@ class TestDelta:
             DeltaFiles(tmp_path)
 
 
-def write_log(
-    path: Path, *, features: list[str] | None, add: dict[str, Any] | None = None, settings: dict[str, str] | None = None
-) -> None:
-    """A Delta table of one file, as another writer would leave it."""
-    pq.write_table(pa.table({"v": list(range(40))}), path / "0.parquet")
-    numbers = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}
-    mapped = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "v"}
-    field = {"name": "v", "type": "long", "nullable": True, "metadata": mapped if settings else {}}
-    size = (path / "0.parquet").stat().st_size
-    file = {"path": "0.parquet", "partitionValues": {}, "size": size, "modificationTime": 0, "dataChange": True}
-    metadata = {
-        "id": "af23c9d7-fff1-4a5a-a2c8-55c59bd782aa",
-        "format": {"provider": "parquet", "options": {}},
-        "schemaString": json.dumps({"type": "struct", "fields": [field]}),
-        "partitionColumns": [],
-        "configuration": settings or {},
-    }
-    plain = {"minReaderVersion": 2, "minWriterVersion": 5}
-    lines = [
-        {"protocol": numbers if features else plain},
-        {"metaData": metadata},
-        {"add": {**file, "stats": json.dumps({"numRecords": 40}), **(add or {})}},
-    ]
-    (path / "_delta_log").mkdir()
-    (path / "_delta_log" / f"{0:020}.json").write_text("\n".join(map(json.dumps, lines)))
-
-
 class TestIceberg:
     @pytest.fixture
     def catalog(self, tmp_path: Path) -> Iterator[Any]:
-        sql = pytest.importorskip("pyiceberg.catalog.sql")
-        made = sql.SqlCatalog("c", uri="sqlite:///:memory:", warehouse=f"file://{tmp_path}/ware house")
-        made.create_namespace("n")
-        yield made
-        made.close()
-        concurrent = pytest.importorskip("pyiceberg.utils.concurrent")
-        concurrent.ExecutorFactory.get_or_create().shutdown()  # its threads are for the life of a process
-        concurrent.ExecutorFactory._instance = None
+        with iceberg_catalog(tmp_path) as made:
+            yield made
 
     @pytest.fixture
     def table(self, catalog: Any) -> Any:
@@ -259,6 +223,13 @@ class TestIceberg:
         with pytest.raises(UserError, match=r"c?\.?n\.t cannot be read as plain files: column 'v' was renamed to 'w'"):
             IcebergFiles(table)
 
+    def test_a_column_whose_name_is_another_in_files_is_refused(self, catalog: Any) -> None:
+        """Iceberg's writers escape such names in files, so a scan by name would find no column, and read NULLs."""
+        table = catalog.create_table("n.odd", schema=pa.schema([("in euro", pa.int64())]))
+        table.append(pa.table({"in euro": [7]}))
+        with pytest.raises(UserError, match="column 'in euro' has another name in files"):
+            IcebergFiles(table)
+
     def test_a_column_that_was_added_again_is_refused(self, table: Any) -> None:
         from pyiceberg.types import LongType
 
@@ -285,7 +256,7 @@ class TestIceberg:
         provider = IcebergFiles(table)
         tasks = list(table.scan().plan_files())
         with_delete = FileScanTask(tasks[3].file, delete_files={tasks[0].file})
-        provider._plan = lambda context: iter([tasks[0], with_delete])  # type: ignore[method-assign]
+        provider._plan = lambda condition: iter([tasks[0], with_delete])  # type: ignore[method-assign]
         session.register_feed("t", provider)
         with pytest.raises(UserError, match=r"n\.t cannot be read as plain files: .*deleted by delete files"):
             rows(session, "select v from t")
@@ -325,14 +296,7 @@ class TestIceberg:
     ],
 )
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, make: Any, module: str, extra: str) -> None:
-    class Hidden:
-        def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
-            if name.partition(".")[0] == module:
-                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-    for name in [name for name in sys.modules if name.split(".")[0] == module]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(sys, "meta_path", [Hidden(), *sys.meta_path])
+    hide_package(monkeypatch, module)
     with pytest.raises(UserError, match=f"this feed needs {module}, which is not installed") as caught:
         make()
     assert f"pip install 'sparkfusion[{extra}]'" in (caught.value.hint or "")

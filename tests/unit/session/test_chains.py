@@ -40,7 +40,7 @@ def test_a_chain_that_overflows_the_usual_stack_is_answered() -> None:
     assert answer(ANDS.format(count=3_200)) == "[{'n': 0}]\n"
 
 
-@pytest.mark.parametrize("chain", [ANDS, ORS, SUMS])
+@pytest.mark.parametrize("chain", [ANDS, *(pytest.param(chain, marks=pytest.mark.long) for chain in (ORS, SUMS))])
 def test_a_chain_that_overflows_every_stack_is_refused(chain: str) -> None:
     told = answer(chain.format(count=20_000))
     assert "a chain of about 20,000 operators" in told.replace("19,999", "20,000")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import tempfile
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
@@ -46,6 +47,17 @@ def test_rows_have_the_values_of_their_partitions(tmp_path: Path) -> None:
     Path(made[0].path).unlink()
     with pytest.raises(UserError, match=r"files of table 'db\.t' are gone"):
         links.check(dataframe)
+    links.close()
+
+
+def test_partition_columns_may_be_anywhere(tmp_path: Path) -> None:
+    links = LinkedFiles()
+    schema = pa.schema([SCHEMA.field("p"), SCHEMA.field("n"), SCHEMA.field("Day")])
+    dataframe = links.read("t", files(tmp_path), schema, ("Day", "p"), "version 7 of a Delta table")
+    assert dataframe.schema() == schema
+    assert dataframe.filter(col("n") == lit(11)).to_pylist() == [{"p": None, "n": 11, "Day": date(2020, 2, 4)}]
+    shown = links.describe(dataframe)
+    assert shown == ["table t: 3 Parquet files of version 7 of a Delta table, read by DataFusion"]
     links.close()
 
 

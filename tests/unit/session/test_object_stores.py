@@ -153,3 +153,16 @@ def test_a_function_that_an_executor_cannot_load() -> None:
     recipe = StoreRecipe((("s3://", "bucket", b"\x80\x05\x95\x00c_no_module_\nf\n."),))
     with pytest.raises(UserError, match=r"object store of 's3://' failed: \w+"):
         recipe(SessionContext())
+
+
+def test_s3a_and_s3_are_the_same_bucket() -> None:
+    stores, make = ObjectStores(), FakeS3("127.0.0.1:1").store_maker()
+    assert stores.same_place("s3a://bucket") is None
+    stores.add(SessionContext(), "s3://", make)  # of which bucket, only DataFusion knows
+    assert stores.same_place("s3a://bucket") is None
+    stores.add(SessionContext(), "s3://", make, "bucket")
+    assert [stores.same_place(f"{scheme}://bucket") for scheme in ("s3", "s3a", "s3n")] == ["s3://bucket"] * 3
+    assert stores.same_place("s3a://other") is None
+    assert stores.same_place("gs://bucket") is None
+    stores.add(SessionContext(), "s3a://", make, "bucket")
+    assert stores.same_place("s3a://bucket") == "s3a://bucket"

@@ -58,8 +58,29 @@ def test_a_task_has_no_more_cores_than_its_scheduler_gives_it() -> None:
     """So that more partitions than slots of a Spark cluster run one after the other."""
     assert width(Machines(2, cores_per_task=1))[1] == TaskWidth()
     assert width(Machines(2, cores_per_task=2))[1] == TaskWidth(tasks=2, per_task=2)
-    assert width(Machines(2, cores_per_task=1), task_cores=3)[1].per_task == 3
     assert width(Machines(2, cores_per_task=1), tasks=1)[1].whole == 4
+
+
+@pytest.mark.parametrize(
+    ("machines", "cores", "expected"),
+    [
+        pytest.param(Machines(2, cores_per_task=4), 0, TaskWidth(tasks=2, per_task=4), id="as wide as an executor"),
+        pytest.param(Machines(2, cores_per_task=4), 2, TaskWidth(tasks=4, per_task=2), id="two tasks on an executor"),
+        pytest.param(Machines(2, cores_per_task=4), 1, TaskWidth(), id="one partition a task"),
+        pytest.param(Machines(8, cores_per_task=1), 4, TaskWidth(tasks=2, per_task=4), id="wider than it is given"),
+        pytest.param(Machines(1, cores_per_task=8), 0, TaskWidth(tasks=1, per_task=8), id="one executor"),
+    ],
+)
+def test_a_scheduler_puts_several_tasks_on_a_machine(machines: Machines, cores: int, expected: TaskWidth) -> None:
+    """All cores have work, and a cluster of one executor still runs stages: others may come."""
+    assert width(machines, task_cores=cores) == (SLOTS, expected)
+
+
+def test_the_memory_of_other_machines_decides() -> None:
+    """Containers of a Spark cluster may have far less than this machine."""
+    assert width(Machines(2, cores_per_task=4), GIB)[1].per_task == 4
+    assert width(Machines(2, cores_per_task=4, memory=GIB // 4), GIB)[1].per_task == 4
+    assert "could not spill" in (width(Machines(2, cores_per_task=4, memory=GIB // 16), GIB)[1].why or "")
 
 
 def test_a_store_that_takes_tasks_of_one_partition() -> None:

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import sparkfusion
-from sparkfusion import FeedContext, FileUnit, Session, WorkUnitFeedProvider, config
+from sparkfusion import FeedContext, FileUnit, Session, WorkUnitFeedProvider
+from sparkfusion.config import settings
 from sparkfusion.plan.stage import StageGraph
 from sparkfusion.plan.wire import decode, kind, partition_count, walk
 from sparkfusion.session.dataframe import look_inside
@@ -79,7 +80,7 @@ def test_under_a_memory_limit_the_plan_is_split(session: Session, limit: str) ->
 
 def test_a_query_that_reads_far_more_than_fits_is_split(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     read = graph_of(session, COUNT).stages[0].scan_bytes
-    monkeypatch.setattr(config, "fair_share", lambda slots: read // MEMORY_FACTOR // slots - 1)
+    monkeypatch.setattr(settings, "fair_share", lambda slots: read // MEMORY_FACTOR // slots - 1)
     assert not is_whole(session, COUNT)
     assert f"tasks of one partition: it reads {read:,} bytes" in session.sql(COUNT).explain_text()
     session.config["sparkfusion.tasks"] = 1  # the user's choice counts more than an estimate

@@ -10,40 +10,7 @@ from sparkfusion.config import available_cores
 from sparkfusion.runner.spark.feeding import LazyFeedServer
 from sparkfusion.runner.spark.master import count_executors, slots_of_executor
 from sparkfusion.runner.spark.resident import ResidentWorkers
-
-CLUSTER = "spark://head:7077"
-
-
-class Conf(dict[str, str]):
-    def contains(self, name: str) -> bool:
-        return name in self
-
-
-class Context:
-    """As much of a Spark context as is looked at."""
-
-    def __init__(self, master: str, at: tuple[int, int] = (1, 2), **conf: str) -> None:
-        """`at`: how many executors there are, and how many cores each of them has."""
-        self.master = master
-        self.defaultParallelism = at[0] * at[1]
-        self._executors = at[0]
-        self._conf = Conf({f"spark.{name.replace('__', '.')}": value for name, value in conf.items()})
-
-    def getConf(self) -> Conf:  # noqa: N802
-        return self._conf
-
-    @property
-    def _jsc(self) -> Context:
-        return self
-
-    def sc(self) -> Context:
-        return self
-
-    def getExecutorMemoryStatus(self) -> Context:  # noqa: N802
-        return self
-
-    def size(self) -> int:
-        return self._executors + 1
+from tests.suites.spark_context import CLUSTER, Context
 
 
 @pytest.mark.parametrize(
@@ -76,7 +43,8 @@ def test_the_driver_is_an_executor_only_if_the_master_is_local() -> None:
 
 def reason(context: Any) -> str | None:
     unused: Any = None
-    return ResidentWorkers(context, unused, LazyFeedServer(lambda: "")).why_jobs(None)
+    feeding = LazyFeedServer(lambda: "", lambda: None)
+    return ResidentWorkers(context, unused, feeding, unused).why_jobs(None)
 
 
 def test_the_only_slot_of_an_executor_is_left_to_spark() -> None:
@@ -87,7 +55,7 @@ def test_the_only_slot_of_an_executor_is_left_to_spark() -> None:
     assert reason(Context(CLUSTER, (2, 2))) is None
 
 
-@pytest.mark.parametrize("name", ["network__crypto__enabled", "ssl__enabled", "ssl__rpc__enabled"])
+@pytest.mark.parametrize("name", ["authenticate", "network__crypto__enabled", "ssl__enabled", "ssl__rpc__enabled"])
 def test_what_spark_encrypts_does_not_go_out_in_plain(name: str) -> None:
     on: Any = {name: "true"}
     off: Any = {name: "false"}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sparkfusion.cli.script import Statement, split
+from sparkfusion.session.script import Statement, split
 
 
 def texts(script: str) -> list[str]:

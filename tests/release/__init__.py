@@ -1,0 +1,1 @@
+"""What is checked before a release: the packages themselves, instead of the source tree."""

@@ -1,0 +1,49 @@
+"""How the processes of a parallel run share the tests.
+
+A module stays in one process, because its tests share sessions. What is expensive to start, two processes start instead
+of four: `--jvms 2` gives the modules that need Spark to two of them, and those of Spark Connect to one.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+from tests.runners import CONNECT, ON_SPARK
+
+
+class Shares(LoadScopeScheduling):  # type: ignore[misc]
+    """Tests by module, and modules that need a JVM by JVM."""
+
+    def __init__(self, config: pytest.Config, log: object) -> None:
+        super().__init__(config, log)
+        self._jvms = int(config.getoption("--jvms"))
+        self._with_spark: dict[str, int] = {}
+
+    def _split_scope(self, nodeid: str) -> str:
+        """The tests of one scope run in one process."""
+        module = nodeid.partition("::")[0]
+        needed = server_of(nodeid)
+        if not self._jvms or needed is None:
+            return module
+        if needed == CONNECT:
+            return CONNECT
+        return f"{needed} {self._with_spark.setdefault(module, len(self._with_spark) % self._jvms)}"
+
+
+def server_of(nodeid: str) -> str | None:
+    """What a test needs that takes long to start: a Spark of its own, a Spark Connect server, or nothing.
+
+    >>> server_of("tests/behaviour/test_queries.py::test_query[spark-shared-inner]")
+    'spark'
+    >>> server_of("tests/connect/test_connect_tables.py::test_types")
+    'connect'
+    >>> server_of("tests/behaviour/test_queries.py::test_query[local-spark]")
+    """
+    module, _, test = nodeid.partition("::")
+    runner = next(iter(re.findall(rf"\[({'|'.join((CONNECT, *ON_SPARK))})[-\]]", test)), None)
+    if runner == CONNECT or module.startswith("tests/connect/"):
+        return CONNECT
+    return "spark" if runner is not None or module.startswith("tests/spark/") else None
