@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import sparkfusion
-from benchmarks.tpc import TPCH
+from sparkfusion.bench.tpc import TPCH
 from sparkfusion.verify import compare_tables
 
 SCALE = 0.1

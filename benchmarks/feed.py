@@ -87,7 +87,7 @@ def write_files(directory: Path, units: int, rows: int) -> list[str]:
             arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
             pq.write_table(pa.Table.from_arrays(arrays, schema=SCHEMA), path)
         else:
-            os.link(paths[unit % DISTINCT], path)  # noqa: PTH
+            os.link(paths[unit % DISTINCT], path)
         paths.append(str(path))
     return paths
 

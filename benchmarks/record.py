@@ -6,13 +6,13 @@ import json
 import platform
 import re
 import subprocess
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from sparkfusion.config import available_cores, machine_memory
+from sparkfusion.bench.machine_facts import machine_facts as facts_of
+from sparkfusion.config import available_cores
 
 RESULTS = Path(__file__).parent / "results"
 _PACKAGES = ("sparkfusion", "datafusion", "pyspark", "pyarrow", "duckdb", "polars")
@@ -29,7 +29,7 @@ def write_json(name: str, result: Mapping[str, Any], directory: Path = RESULTS) 
 
 
 def write_timings(name: str, scale: float, rounds: int, rows: list[dict[str, Any]], total: dict[str, float]) -> None:
-    """What `make bench` and `make bench-spark` found out."""
+    """What `make bench-spark` found out."""
     facts = {
         "cores": available_cores(),
         "python": platform.python_version(),
@@ -40,26 +40,7 @@ def write_timings(name: str, scale: float, rounds: int, rows: list[dict[str, Any
 
 def machine_facts() -> dict[str, Any]:
     """What a reader has to know of the machine and the software to repeat a run."""
-    return {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "cores": available_cores(),
-        "memory_bytes": machine_memory(),
-        "processor": _processor(),
-        "system": f"{platform.system()} {platform.release()}",
-        "commit": _commit(),
-        "versions": {"python": platform.python_version(), **installed_versions(_PACKAGES)},
-    }
-
-
-def installed_versions(packages: Iterable[str]) -> dict[str, str]:
-    """The versions of those packages that this Python has."""
-    found = {}
-    for package in packages:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
+    return {**facts_of(_PACKAGES), "processor": _processor(), "commit": _commit()}
 
 
 def _processor() -> str:

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import sparkfusion
-from benchmarks.tpc import TPCH
-from benchmarks.tpch import timed
+from sparkfusion.bench.in_turn import timed
+from sparkfusion.bench.tpc import TPCH
 from sparkfusion.config import MIB
 from sparkfusion.runner.spark.launch import start_local
 from sparkfusion.verify import compare_tables

@@ -20,11 +20,11 @@ from typing import Any
 import pyarrow as pa
 
 import sparkfusion
-from benchmarks.all.referee import is_close
 from benchmarks.record import write_timings
 from benchmarks.spark_start import start_spark
-from benchmarks.tpc import TPCH
-from benchmarks.tpch import timed
+from sparkfusion.bench.in_turn import timed
+from sparkfusion.bench.referee import is_close
+from sparkfusion.bench.tpc import TPCH
 
 SPARK_SQL, FILES, SHUFFLE, SINGLE_NODE = "spark_sql", "sparkfusion_files", "sparkfusion_shuffle", "single_node"
 STORES = {FILES: "local", SHUFFLE: "spark"}

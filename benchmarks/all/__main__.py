@@ -28,7 +28,8 @@ from benchmarks.all.picture import draw
 from benchmarks.all.result import BenchmarkRun, SuiteResult
 from benchmarks.all.sail_environment import PROCESSES, prepare_sail
 from benchmarks.record import RESULTS, machine_facts, write_json
-from benchmarks.tpc import SUITES
+from sparkfusion.bench.tpc import SUITES
+from sparkfusion.errors import UserError
 
 NAME = "all"
 SCALES = "tpch:1,tpch:10,tpcds:1"
@@ -71,7 +72,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     try:
         for suite, _ in chosen.scales:
             SUITES[suite].choose(chosen.queries)
-    except ValueError as error:
+    except UserError as error:
         parser.error(f"--queries {chosen.queries}: {error}")
     return chosen
 

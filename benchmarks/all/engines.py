@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-Nulls = Literal["largest", "smallest"]
+from sparkfusion.bench.referee import Nulls
 
 
 @dataclass(frozen=True)

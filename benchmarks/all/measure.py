@@ -12,8 +12,8 @@ import pyarrow as pa
 from benchmarks.all.engines import BASE, Engine, processes_of
 from benchmarks.all.memory import is_memory_short
 from benchmarks.all.process import EngineProcess, NotAnsweredError
-from benchmarks.all.referee import Referee, Ruling
 from benchmarks.all.result import Measured, SuiteResult
+from sparkfusion.bench.referee import Referee, Ruling
 
 Say = Callable[[str], None]
 _WARM_UP = "select count(*) from {table}"
@@ -115,8 +115,15 @@ class SuiteRun:
         if reference is None:
             ruling = Ruling(None, "DataFusion did not answer")
         else:
-            ruling = self._referee.rule(engine, sql, reference, answer)
+            ruling = rule(self._referee, engine, sql, reference, answer)
         found.equal, found.note = ruling.equal, ruling.note
+
+
+def rule(referee: Referee, engine: Engine, sql: str, reference: pa.Table, answer: pa.Table) -> Ruling:
+    """Whether an engine gave the right answer, by the rules for engines of its kind."""
+    if engine.ours:
+        return referee.rule_own(sql, reference, answer)
+    return referee.rule_other(sql, reference, answer, engine.nulls)
 
 
 def _shown(found: Measured) -> str:

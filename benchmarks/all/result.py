@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from math import exp, log
 from pathlib import Path
 from typing import Any
 
 from benchmarks.all.engines import BASE
+from sparkfusion.bench.bench_result import geometric_mean
 
 
 @dataclass
@@ -129,16 +128,6 @@ def summarize(result: SuiteResult, engine: str) -> Summary:
         peak_bytes=max((each.peak_bytes for each in measured), default=0),
         shuffled_bytes=sum(shuffled) if shuffled else None,
     )
-
-
-def geometric_mean(values: Iterable[float]) -> float | None:
-    """The mean of ratios: twice as fast and twice as slow make 1.
-
-    >>> geometric_mean([0.5, 2.0])
-    1.0
-    """
-    logs = [log(value) for value in values]
-    return exp(sum(logs) / len(logs)) if logs else None
 
 
 @dataclass
