@@ -3,6 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+LOCK := requirements-dev.lock
+LOCKED ?=
+# It raises exceptions in signal handlers at any moment, also while coverage.py holds its own lock.
+UNSAFE := tests/unit/exchange/test_channel.py::test_a_signal_at_any_moment_leaves_the_channel_unlocked
 WIRE := src/sparkfusion/plan/wire
 FUZZ_CASES ?= 3000
 MESSAGES ?= 100000
@@ -17,31 +21,41 @@ GIGABYTES ?= 2
 SCALES ?= tpch:1,tpch:10,tpcds:1
 ENGINES ?=
 QUERIES ?=
-# Four processes share the modules: on two cores, some of them always wait.
+# Four processes share the modules: on two cores, some of them always wait. Two of them start Spark.
 TESTS := $(BIN)/python -m pytest -n 4 --dist loadscope --no-loadscope-reorder
+# Tests start hundreds of processes. Without compiled files, each would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quick test test-long check unit format fuzz fuzz-messages stress-exit soak bench bench-all bench-spark bench-resident bench-feed bench-transport bench-scale demo wire clean
+.PHONY: help setup lock quick test test-long test-standalone check unit coverage format fuzz fuzz-messages stress-exit soak bench bench-all bench-spark bench-resident bench-feed bench-transport bench-scale bench-tuning docs release-check demo demo-spark wire clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | awk -F '\t' '{printf "  make %-15s %s\n", $$1, $$2}'
 
-setup: $(STAMP) ## create .venv with everything that tests and tools need
+setup: $(STAMP) ## create .venv with everything that tests and tools need (LOCKED=1: the versions of requirements-dev.lock)
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml $(if $(LOCKED),$(LOCK))
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=python3.12 …")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[cli,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(LOCKED),--constraint $(LOCK)) -e '.[cli,dev]'
 	@touch $@
+
+lock: setup ## write the newest versions that pyproject.toml allows to requirements-dev.lock
+	$(BIN)/uv pip compile pyproject.toml --extra cli --extra dev --universal --python-version 3.11 --upgrade \
+		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" --quiet --output-file $(LOCK)
 
 quick: check unit ## linters, types and unit tests: one to two minutes
 
-test: check ## linters, types and every test, on Spark a sample: about 15 minutes on two cores
-	$(TESTS) -m "not long"
+test: check ## linters, types and every test, on Spark a sample: about 13 minutes on two cores
+	$(TESTS) --jvms 2 -m "not long"
 
-test-long: setup ## what `make test` leaves out: every test on Spark and on three workers, lost executors, all of TPC-DS
-	$(TESTS) -m long --ignore tests/cluster
-	$(BIN)/python -m pytest -m long tests/cluster # alone: Spark decides by the time that tasks take
+test-long: setup ## what `make test` leaves out, on Spark, on workers and on clusters that lose executors: 25 to 30 minutes
+	$(TESTS) --jvms 3 -m long --ignore tests/cluster
+	$(BIN)/python -m pytest -m long tests/cluster --ignore tests/cluster/test_deployed.py # alone: Spark decides by the time that tasks take
+
+test-standalone: setup ## a standalone Spark cluster: a sample of the behaviour tests, a shipped environment, executors that come and go
+	$(BIN)/python -m pytest --standalone -k standalone tests/behaviour # a process has one classic Spark
+	$(BIN)/python -m pytest tests/cluster/test_deployed.py
 
 check: setup ## linters, types and import contracts
 	$(BIN)/ruff check
@@ -51,6 +65,12 @@ check: setup ## linters, types and import contracts
 
 unit: setup ## unit tests and examples in docstrings, without the linters
 	$(TESTS) -q src tests/unit
+
+coverage: setup ## which lines and branches the unit tests and the behaviour tests in process run, and the figure
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -q -m "not long" src tests/unit --deselect $(UNSAFE)
+	$(BIN)/coverage run --append -m pytest -q -m "not long" -k "local and not flight and not spark" tests/behaviour
+	$(BIN)/coverage report
 
 format: setup ## format the code and fix what can be fixed
 	$(BIN)/ruff check --fix
@@ -68,8 +88,8 @@ soak: setup ## mixed queries in one session for a while, against plain DataFusio
 fuzz-messages: setup ## randomly changed orders against a worker: its checks, then its task processes (MESSAGES=100000)
 	$(BIN)/python -m tests.fuzz.messages --count $(MESSAGES)
 
-bench: setup ## TPC-H timings
-	$(BIN)/python -m benchmarks.tpch
+bench: setup ## TPC-H in process against single-node DataFusion, with `sparkfusion bench` (SCALE=1, ROUNDS=2)
+	$(BIN)/sparkfusion bench --scale $(SCALE) --rounds $(ROUNDS) --data data
 
 bench-all: setup ## TPC-H and TPC-DS on every engine in turn: docs/benchmarks.md (SCALES=tpch:1,tpch:10,tpcds:1, ENGINES=, ROUNDS=2, QUERIES=)
 	$(BIN)/python -m benchmarks.all --scales $(SCALES) --engines "$(ENGINES)" --rounds $(ROUNDS) --queries "$(QUERIES)"
@@ -89,8 +109,20 @@ bench-transport: setup ## a shuffle over Flight against one in process and a fil
 bench-scale: setup ## what coordination costs as queries and clusters grow: time and memory, to 1,000 simulated workers
 	$(BIN)/python -m benchmarks.scale
 
+bench-tuning: setup ## the figures of docs/tuning.md: the same answer in two ways, in turns
+	$(BIN)/python -m benchmarks.tuning
+
+docs: setup ## the documentation as a site, in site/; a broken link fails. To read it: python3 -m http.server -d site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+release-check: setup ## build the packages, install the wheel into an empty environment, and run the README's first five minutes there
+	$(BIN)/python -m tests.release.check
+
 demo: setup ## a short tour
 	$(BIN)/python -m benchmarks.demo
+
+demo-spark: setup ## a short tour for people with Spark: catalog tables, DataFrames, a faster query, Spark Connect
+	$(BIN)/python -m benchmarks.demo_spark
 
 wire: .venv-wire/.installed ## regenerate the protobuf module from wire.proto
 	.venv-wire/bin/python -m grpc_tools.protoc -I $(WIRE) --python_out=$(WIRE) --pyi_out=$(WIRE) $(WIRE)/wire.proto
@@ -101,5 +133,5 @@ wire: .venv-wire/.installed ## regenerate the protobuf module from wire.proto
 	@touch $@
 
 clean: ## remove environments, caches and results
-	rm -rf $(VENV) .venv-wire .venv-sail build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/results
+	rm -rf $(VENV) .venv-wire .venv-sail build dist site .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/results
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
