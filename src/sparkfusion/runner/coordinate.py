@@ -52,6 +52,9 @@ from sparkfusion.runner.skew_decisions import SkewDecision
 from sparkfusion.runner.task_times import TaskTimes
 from sparkfusion.worker.task import TaskInput, TaskOrder, TaskReport
 
+_DEFECTS = (AssertionError, AttributeError, LookupError, NameError, RuntimeError, TypeError)
+_DEFECT_HINT = "this is a defect of sparkfusion: run the query again, and report the defect with its stack trace"
+
 
 class TaskLauncher(Protocol):
     """Starts tasks where they run: the only part that differs between runners. Called by the coordinator's thread only.
@@ -92,7 +95,7 @@ class QueryCoordinator:
             self._inbox.put(Started())
             error = self._loop(launcher)
         except Exception as raised:  # a defect of ours must reach the consumer, not hang it
-            error = classify(raised)
+            error = _classify_here(raised)
         finally:
             launcher.end(error)
 
@@ -117,7 +120,8 @@ class QueryCoordinator:
         self._job.emit(TaskRunning(self._job.query, key, worker))
 
     def report_success(self, report: TaskReport) -> None:
-        self._reports[(report.key.stage, report.key.task)] = report
+        with self._lock:
+            self._reports[(report.key.stage, report.key.task)] = report
         self.announce(report)
         self._inbox.put(TaskSucceeded(report.key, report.manifest))
 
@@ -142,7 +146,12 @@ class QueryCoordinator:
         return self._state.graph
 
     def reports(self) -> list[TaskReport]:
-        return [report for _, report in sorted(self._reports.items())]
+        """What finished tasks reported so far, by stage and task. Any thread may ask."""
+        return sorted(self._reports_now(), key=lambda report: (report.key.stage, report.key.task))
+
+    def _reports_now(self) -> list[TaskReport]:
+        with self._lock:
+            return list(self._reports.values())
 
     def _loop(self, launcher: TaskLauncher) -> SparkfusionError | None:
         while True:
@@ -215,9 +224,16 @@ class QueryCoordinator:
             stage = self._state.stage(event.key.stage)
             if stage.done:
                 self._finished_stages.add(event.key.stage)
-                reports = [r for (number, _), r in self._reports.items() if number == event.key.stage]
+                reports = [report for report in self._reports_now() if report.key.stage == event.key.stage]
                 rows, size = sum(r.rows for r in reports), sum(r.manifest.bytes for r in reports)
                 self._job.emit(StageFinished(self._job.query, event.key.stage, rows, size))
+
+
+def _classify_here(error: Exception) -> SparkfusionError:
+    """An error of the coordinator itself. No function of the user runs on its thread, so a Python error is a defect."""
+    if isinstance(error, _DEFECTS):
+        return InternalError(f"the query's coordinator failed: {type(error).__name__}: {error}", hint=_DEFECT_HINT)
+    return classify(error)
 
 
 def feeds_consumer(graph: StageGraph, stage: StageId) -> bool:
