@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import types
+from pyarrow import csv, types
 
 from sparkfusion.cli.values import Plain, encode, plain, text
 
@@ -21,6 +21,7 @@ _MARKS_IN_CSV = (b",", b'"', b"\n", b"\r")
 _RARE_SPACES = b"\t\x0b\x0c\x1c\x1d\x1e\x1f"
 # Arrow and Python write the same digits between these sizes, and neither writes an exponent.
 _LEAST_PLAIN, _MOST_PLAIN = 1e-4, 1e10
+_MANY = 0.3  # of the values: to change all of them is then faster than to pick these
 
 
 def csv_field(value: Plain) -> str:
@@ -36,8 +37,12 @@ def csv_field(value: Plain) -> str:
 def csv_lines(batch: pa.RecordBatch) -> Iterator[pa.Buffer]:
     """The rows as CSV in UTF-8, many lines at a time, each with its end."""
     for piece in _pieces(batch):
-        *fields, last = (_column(column, csv_field, _SPECIAL_IN_CSV, "", "") for column in piece.columns)
-        yield _join_rows([*fields, _join([last, "\n"])], between=",")
+        columns = [_csv_column(column) for column in piece.columns]
+        if all(bare for _, bare in columns):
+            yield _write_bare([column for column, _ in columns])
+        else:
+            *fields, last = (_csv_text(column) for column, _ in columns)
+            yield _join_rows([*fields, _join([last, "\n"])], between=",")
 
 
 def json_objects(names: list[str], batch: pa.RecordBatch, between: str) -> Iterator[str]:
@@ -45,7 +50,7 @@ def json_objects(names: list[str], batch: pa.RecordBatch, between: str) -> Itera
     for piece in _pieces(batch):
         parts: list[str | pa.Array] = []
         for name, column in zip(names, piece.columns, strict=True):
-            parts += [f"{',' if parts else '{'}{encode(name)}:", _column(column, encode, _SPECIAL_IN_JSON, "null", '"')]
+            parts += [f"{',' if parts else '{'}{encode(name)}:", _json_column(column)]
         yield str(_join_rows([*parts, "}" + between]), "utf-8").removesuffix(between)
 
 
@@ -78,19 +83,64 @@ def _starts(column: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(pa.int64(), len(column) + 1, [None, offsets], offset=column.offset)
 
 
-def _column(column: pa.Array, write: Callable[[Plain], str], special: str, null: str, quote: str) -> pa.Array:
-    """Each value of a column as text. `special` finds the strings that `write` has to look at one by one."""
+def _csv_column(column: pa.Array) -> tuple[pa.Array, bool]:
+    """A column that `_csv_text` makes fields of, and whether it is bare: Arrow's own writer makes the same fields."""
+    column = _without_dictionary(column)
     kind = column.type
-    if types.is_dictionary(kind):
-        column, kind = column.dictionary_decode(), kind.value_type
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        return _strings(column.cast(_TEXT), write, special, null, quote)
-    if types.is_date(kind) or types.is_timestamp(kind) or types.is_time(kind):
+    if _is_text(kind):
+        return _csv_strings(column.cast(_TEXT))
+    if types.is_integer(kind) or types.is_boolean(kind) or _is_point_in_time(kind):
+        return column, True
+    return _csv_text(column), bool(types.is_floating(kind) or types.is_decimal(kind))
+
+
+def _csv_text(column: pa.Array) -> pa.Array:
+    """The fields of a column, which may be fields already."""
+    return pc.fill_null(column, "") if column.type == _TEXT else _column(column, csv_field, "", "")
+
+
+def _write_bare(columns: list[pa.Array]) -> pa.Buffer:
+    """Rows of fields without quotes, in half the time that it takes to join the fields.
+
+    Arrow's writer quotes every text or none, so it cannot write texts of which some need quotes.
+    """
+    out = pa.BufferOutputStream()
+    rows = pa.RecordBatch.from_arrays(columns, [str(number) for number in range(len(columns))])
+    csv.write_csv(rows, out, csv.WriteOptions(include_header=False, batch_size=ROWS_AT_ONCE, quoting_style="none"))
+    return out.getvalue()
+
+
+def _json_column(column: pa.Array) -> pa.Array:
+    column = _without_dictionary(column)
+    return _json_strings(column.cast(_TEXT)) if _is_text(column.type) else _column(column, encode, "null", '"')
+
+
+def _json_strings(column: pa.Array) -> pa.Array:
+    found = pc.fill_null(pc.match_substring_regex(column, _SPECIAL_IN_JSON), False)
+    return pc.fill_null(_replace(_between_quotes(column, '"'), found, column, encode), "null")
+
+
+def _without_dictionary(column: pa.Array) -> pa.Array:
+    return column.dictionary_decode() if types.is_dictionary(column.type) else column
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def _is_point_in_time(kind: pa.DataType) -> bool:
+    return bool(types.is_date(kind) or types.is_timestamp(kind) or types.is_time(kind))
+
+
+def _column(column: pa.Array, write: Callable[[Plain], str], null: str, quote: str) -> pa.Array:
+    """Each value of a column that holds no strings, as text: by Arrow if that is what `write` makes of it."""
+    kind = column.type
+    if _is_point_in_time(kind):
         return pc.fill_null(_between_quotes(column.cast(pa.string()).cast(_TEXT), quote), null)  # nothing special
     if types.is_integer(kind) or types.is_boolean(kind):
         return pc.fill_null(column.cast(_TEXT), null)
     if types.is_float32(kind) or types.is_float64(kind):
-        return _floats(column.cast(pa.float64()), write)
+        return pc.fill_null(_floats(column.cast(pa.float64()), write), null)
     if types.is_decimal(kind):
         shown = column.cast(pa.string())
         if not pc.any(pc.match_substring(shown, "E")).as_py():  # Arrow shortens some, which we do not
@@ -104,9 +154,11 @@ def _floats(column: pa.Array, write: Callable[[Plain], str]) -> pa.Array:
     usual = pc.or_(pc.and_(pc.greater_equal(size, _LEAST_PLAIN), pc.less(size, _MOST_PLAIN)), pc.equal(size, 0.0))
     shown = column.cast(_TEXT)
     whole = pc.equal(pc.floor(column), column)  # Arrow writes 5, and Python 5.0
-    if pc.any(whole).as_py():
+    if (pc.mean(whole).as_py() or 0.0) > _MANY:
         shown = _join([shown, pc.if_else(whole, _ZERO, _NOTHING)])
-    return _replace(shown, pc.invert(pc.fill_null(usual, False)), column, write)
+    elif pc.any(whole).as_py():
+        shown = pc.replace_with_mask(shown, whole, _join([shown.filter(whole), ".0"]))
+    return _replace(shown, pc.fill_null(pc.invert(usual), False), column, write)
 
 
 def _replace(shown: pa.Array, odd: pa.Array, column: pa.Array, write: Callable[[Plain], str]) -> pa.Array:
@@ -116,26 +168,24 @@ def _replace(shown: pa.Array, odd: pa.Array, column: pa.Array, write: Callable[[
     return pc.replace_with_mask(shown, odd, _written(column.filter(odd), write))
 
 
-def _strings(column: pa.Array, write: Callable[[Plain], str], special: str, null: str, quote: str) -> pa.Array:
-    if write is csv_field and (quoted := _quoted_strings(column)) is not None:
-        return quoted
-    plain_text = _between_quotes(column, quote)
-    found = pc.fill_null(pc.match_substring_regex(column, special), False)
-    if pc.any(found).as_py():
-        written = _csv_fields(column.filter(found)) if write is csv_field else _written(column.filter(found), write)
-        plain_text = pc.replace_with_mask(plain_text, found, written)
-    return pc.fill_null(plain_text, null)
-
-
-def _quoted_strings(column: pa.Array) -> pa.Array | None:
-    """The same as below, faster; None if a text has rare letters that may be spaces.
-
-    All texts together are one run of bytes. Without the marks that need quotes, the texts that had one are other texts.
-    To search each text, by a regular expression or for one mark, takes several times as long.
-    """
+def _csv_strings(column: pa.Array) -> tuple[pa.Array, bool]:
+    """A column of strings with quotes where they are needed, and whether none are."""
     whole = _text_of(column).to_pybytes()
-    if not whole.isascii() or any(letter in whole for letter in _RARE_SPACES):
-        return None
+    clear = whole.isascii() and not any(letter in whole for letter in _RARE_SPACES)
+    found = _find_quoted(column, whole) if clear else pc.match_substring_regex(column, _SPECIAL_IN_CSV)
+    found = pc.fill_null(found, False)
+    if not pc.any(found).as_py():
+        return column, True
+    chosen = column.filter(found)
+    return pc.replace_with_mask(column, found, _quote(chosen, whole) if clear else _csv_fields(chosen)), False
+
+
+def _find_quoted(column: pa.Array, whole: bytes) -> pa.Array:
+    """Which texts need quotes, if the only spaces in them are plain ones. `whole` is all texts together.
+
+    Without the marks that need quotes, the texts that had one are other texts. To search each text, by a regular
+    expression or for one mark, takes several times as long.
+    """
     found = pc.equal(pc.binary_length(column), 0)
     unmarked = whole
     for mark in _MARKS_IN_CSV:
@@ -144,12 +194,11 @@ def _quoted_strings(column: pa.Array) -> pa.Array | None:
         found = pc.or_(found, pc.not_equal(column, _with_text(column, unmarked)))
     if b" " in whole:
         found = pc.or_(found, pc.or_(pc.starts_with(column, " "), pc.ends_with(column, " ")))
-    found = pc.fill_null(found, False)
-    if pc.any(found).as_py():
-        chosen = column.filter(found)
-        chosen = pc.replace_substring(chosen, '"', '""') if b'"' in whole else chosen
-        column = pc.replace_with_mask(column, found, _between_quotes(chosen, '"'))
-    return pc.fill_null(column, "")
+    return found
+
+
+def _quote(column: pa.Array, whole: bytes) -> pa.Array:
+    return _between_quotes(pc.replace_substring(column, '"', '""') if b'"' in whole else column, '"')
 
 
 def _with_text(column: pa.Array, text: bytes) -> pa.Array:

@@ -77,6 +77,15 @@ def test_columns_are_written_like_their_values_one_by_one(name: str) -> None:
     assert json.loads(written(table, "json")) == [json.loads(line) for line in written(table, "jsonl").splitlines()]
 
 
+def test_rows_without_quotes_are_written_like_rows_with_quotes() -> None:
+    """Arrow's own writer writes the first ones, and joins make the others."""
+    bare = EVERY_KIND.select(["integer", "flag", "float", "float32", "decimal", "tiny", "day", "moment", "zoned"])
+    quoted = bare.append_column("text", pa.array(["a,b"] * bare.num_rows))
+    lines = written(bare, "csv").splitlines()
+    assert [f'{line},"a,b"' for line in lines[1:]] == written(quoted, "csv").splitlines()[1:]
+    assert len(lines) == bare.num_rows + 1
+
+
 def test_batches_of_many_rows_are_written_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = {form: written(EVERY_KIND, form) for form in FORMATS}
     monkeypatch.setattr("sparkfusion.cli.columns.ROWS_AT_ONCE", 1)
