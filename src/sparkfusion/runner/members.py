@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -48,6 +49,7 @@ class Members:
         self._members = {member.address: member for member in members}
         self._routing = routing
         self._changed = threading.Condition()
+        self._waiting: dict[TaskKey, Collection[Member]] = {}  # in the order in which they came, and what they wait for
 
     def __iter__(self) -> Iterator[Member]:
         return iter(self._members.values())
@@ -113,22 +115,39 @@ class Members:
             return {each.address for each in self._members.values() if each.lost is not None or (each.late and lively)}
 
     def _acquire(self, task: RoutedTask, avoid: Collection[str], cancel: CancelToken, slots: int) -> Member:
+        """Tasks get slots in the order in which they ask. Otherwise a thread whose task has just ended could take the
+        slot again and again, before others wake up, and a task of many slots might never find them all free."""
         with self._changed:
-            while True:
-                if cancel.cancelled:
-                    raise QueryCancelledError("the task was cancelled", where=task.key)
-                alive = [member for member in self._members.values() if member.lost is None]
-                if not alive:
-                    raise NoWorkerError("no worker is left", hint="the log says what happened to them")
-                wanted = [member for member in alive if not member.late] or alive
-                wanted = [member for member in wanted if member.address not in avoid] or wanted
-                free = [member for member in wanted if member.free >= min(slots, member.info.slots)]
-                if free:
-                    member = self._choose(task, free)
-                    member.free -= min(slots, member.info.slots)
-                    member.running[task.key] = cancel
-                    return member
-                self._changed.wait(_TURN_SECONDS)
+            self._waiting[task.key] = ()
+            try:
+                while True:
+                    if cancel.cancelled:
+                        raise QueryCancelledError("the task was cancelled", where=task.key)
+                    wanted = self._waiting[task.key] = self._wanted(avoid)
+                    spoken_for = self._wanted_earlier(task.key)
+                    enough = (member for member in wanted if member.free >= min(slots, member.info.slots))
+                    if free := [member for member in enough if member not in spoken_for]:
+                        member = self._choose(task, free)
+                        member.free -= min(slots, member.info.slots)
+                        member.running[task.key] = cancel
+                        return member
+                    self._changed.wait(_TURN_SECONDS)
+            finally:
+                del self._waiting[task.key]
+                self._changed.notify_all()
+
+    def _wanted(self, avoid: Collection[str]) -> list[Member]:
+        """The workers that a task may run on."""
+        alive = [member for member in self._members.values() if member.lost is None]
+        if not alive:
+            raise NoWorkerError("no worker is left", hint="the log says what happened to them")
+        wanted = [member for member in alive if not member.late] or alive
+        return [member for member in wanted if member.address not in avoid] or wanted
+
+    def _wanted_earlier(self, key: TaskKey) -> set[Member]:
+        """The workers that tasks wait for which came before this one."""
+        earlier = itertools.takewhile(lambda each: each[0] != key, self._waiting.items())
+        return {member for _, wanted in earlier for member in wanted}
 
     def _choose(self, task: RoutedTask, free: Sequence[Member]) -> Member:
         if self._routing is not None:
