@@ -198,8 +198,8 @@ SETTINGS: tuple[Setting, ...] = (
         4 * MIB,
         "On Spark, a stage that reads at most this much runs in the driver, which takes less time than starting a "
         "Spark job. This does not apply to stages with Python functions or joins without keys, nor if frames are at a "
-        "URL. If frames are in Spark's shuffle, it applies only to stages that read no frames of executors. 0 means "
-        "never.",
+        "URL. If frames are in Spark's shuffle, the output of a stage comes to the driver if it is at most this large. "
+        "0 means never.",
     ),
     Setting(
         "sparkfusion.frame_compression",

@@ -55,7 +55,7 @@ def run_on_executor(stage: StageWiring, records: Iterable[bytes]) -> Iterator[by
             rows = failure_of(pack_error(error), attempt.origin, attempt.outputs)
         else:
             answer = SparkAnswer(attempt.key, attempt.origin.spark_attempt, report)
-            rows = chunks_of(report.manifest.files, attempt.origin, attempt.outputs)
+            rows = itertools.chain(attempt.frames(report), attempt.copies(report))
         data = pack_answer(answer)
         if stage.news is not None:
             stage.news.add((data,))
@@ -142,6 +142,17 @@ class _SparkAttempt:
         key = report.key
         sent = upload(report.manifest.files, self._stage.frames_url, f"{key.stage}-{key.task}-{key.attempt}")
         return replace(report, manifest=replace(report.manifest, files=sent))
+
+    def frames(self, report: TaskReport) -> Iterator[tuple[int, bytes]]:
+        """What the attempt wrote, as rows for the partitions of a shuffle."""
+        return chunks_of(report.manifest.files, self.origin, self.outputs)
+
+    def copies(self, report: TaskReport) -> Iterator[tuple[int, bytes]]:
+        """The same rows for the partition of the answers, if they are few enough."""
+        outlet = self._stage.outlet
+        if isinstance(outlet, ToRows) and report.manifest.bytes <= outlet.copy_bytes:
+            for _, row in self.frames(report):
+                yield self.outputs, row
 
     def discard(self) -> None:
         self._store.discard(self._order.key)

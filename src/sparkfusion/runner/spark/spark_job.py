@@ -110,7 +110,7 @@ class SparkJob(ExecutorJob):
 
 def _open_store(choice: StoreChoice, job: QueryJob, spark: SparkContext, graph: Callable[[], StageGraph]) -> SparkStore:
     if choice.kind == "spark":
-        return ShuffleStore(spark, job.query, graph)
+        return ShuffleStore(spark, job.query, graph, job.settings.integer("small_stage_bytes"))
     if choice.kind == "shared":
         check_reach(spark, choice.directory)
     return open_files(choice, job.query, here=is_local(spark), in_memory=choice.kind == "local")

@@ -44,9 +44,15 @@ class ToUrl:
 
 @dataclass(frozen=True)
 class ToRows:
-    """Frames leave as rows, with the answer. `keyed`, for a shuffle: each row comes after its partition's number."""
+    """Frames leave as rows, with the answer.
+
+    Attributes:
+        keyed: for a shuffle, each row comes after its partition's number.
+        copy_bytes: a task that wrote no more than this sends its frames a second time, to where its answer goes.
+    """
 
     keyed: bool
+    copy_bytes: int = 0
 
 
 def row_key(partition: int) -> bytes:

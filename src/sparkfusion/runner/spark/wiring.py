@@ -14,10 +14,11 @@ from sparkfusion.runner.spark.spark_task import RowInput, Source
 
 @dataclass(frozen=True)
 class Output:
-    """Where Spark holds the output of one task."""
+    """Where Spark holds the output of one task. `copied`: its frames are in files of this machine, too."""
 
     shuffled: Shuffled
     source: Source
+    copied: bool = False
 
 
 def wire(
