@@ -10,6 +10,7 @@ frame, encoded a second time, took 0.3 s.
 
 from __future__ import annotations
 
+import threading
 import zlib
 from collections.abc import Callable
 
@@ -21,16 +22,18 @@ Put = Callable[[pa.RecordBatch], None]
 
 
 class PassedRows:
-    """How many frames of one task have reached the consumer, and which. Attempts follow each other, in any threads."""
+    """How many frames of one task have reached the consumer, and which. Attempts may be in several threads at once: one
+    whose worker was silent can go on while another runs already."""
 
     def __init__(self, put: Put) -> None:
         self._put = put
+        self._lock = threading.Lock()
         self._frames = 0
         self._checksum: int | None = 0
 
     @property
     def begun(self) -> bool:
-        """Whether the consumer has some of the rows."""
+        """Whether the consumer has some of the rows, or is being given the first of them."""
         return self._frames > 0
 
     @property
@@ -43,11 +46,17 @@ class PassedRows:
 
     def take(self, place: int, frame: pa.RecordBatch, checksum: int | None) -> None:
         """The frame at that place of an attempt, and the checksum of all frames up to it, if there is one."""
-        if place > self._frames:
-            self._put(frame)
-            self._frames, self._checksum = place, checksum
-        elif place == self._frames and checksum != self._checksum:
-            raise OtherRowsError
+        with self._lock:  # held while the consumer has no room: another attempt must not give it the same frame
+            if place > self._frames:
+                before = self._frames, self._checksum
+                self._frames, self._checksum = place, checksum
+                try:
+                    self._put(frame)
+                except BaseException:
+                    self._frames, self._checksum = before
+                    raise
+            elif place == self._frames and checksum != self._checksum:
+                raise OtherRowsError
 
     def end(self, frames: int) -> None:
         """An attempt has no more than so many."""

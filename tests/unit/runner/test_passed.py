@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+
 import pyarrow as pa
 import pytest
 
 from sparkfusion.exchange.frames import frames_of, write_options
 from sparkfusion.runner.passed import AttemptRows, OtherRowsError, PassedRows
+
+PATIENCE = 30.0
 
 
 def frame(*values: int | None) -> pa.RecordBatch:
@@ -42,6 +46,41 @@ def test_what_the_consumer_has_is_not_given_again() -> None:
     consumer.attempt(frame(1, 2), frame(3))
     consumer.attempt(frame(1, 2), frame(3), frame(4)).finish()
     assert consumer.rows == [1, 2, 3, 4]
+
+
+def test_a_frame_that_waits_for_the_consumer_is_not_given_by_another_attempt_too() -> None:
+    arrived, room = threading.Event(), threading.Event()
+    got: list[object] = []
+
+    def put(batch: pa.RecordBatch) -> None:
+        arrived.set()
+        assert room.wait(PATIENCE)
+        got.extend(batch.column("x").to_pylist())
+
+    passed = PassedRows(put)
+    slow = threading.Thread(target=lambda: passed.attempt()(frame(1)))
+    slow.start()
+    assert arrived.wait(PATIENCE)
+    assert passed.begun, "its worker may be silent now, but no other attempt may start from the beginning"
+    other = threading.Thread(target=lambda: passed.attempt()(frame(1)))
+    other.start()
+    room.set()
+    for thread in (slow, other):
+        thread.join(PATIENCE)
+    assert got == [1]
+
+
+def test_a_frame_that_the_consumer_did_not_take_can_be_given_again() -> None:
+    class Refusing(Exception):
+        pass
+
+    def refuse(batch: pa.RecordBatch) -> None:
+        raise Refusing
+
+    passed = PassedRows(refuse)
+    with pytest.raises(Refusing):
+        passed.attempt()(frame(1))
+    assert not passed.begun
 
 
 def test_an_attempt_that_fails_early_changes_nothing() -> None:
