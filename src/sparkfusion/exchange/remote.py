@@ -9,7 +9,6 @@ import os
 import platform
 import re
 import threading
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import suppress
@@ -26,6 +25,7 @@ from sparkfusion.exchange.manifest import FrameFile
 from sparkfusion.exchange.owned import PREFIX
 from sparkfusion.file_systems import naming, open_url
 from sparkfusion.ids import QueryId, SourceFile
+from sparkfusion.live_objects import LiveObjects
 from sparkfusion.urls import bare, join, show_url
 
 OWNER = "owner"
@@ -209,7 +209,7 @@ def _in_parallel(work: Callable[[_Item], _Made], items: Iterable[_Item]) -> list
 # ---- what was left behind, and the end of the process
 
 _swept: set[str] = set()
-_open_homes: weakref.WeakSet[RemoteHome] = weakref.WeakSet()
+_open_homes: LiveObjects[RemoteHome] = LiveObjects()
 
 
 def _remove_leftovers_once(base_url: str, home: RemoteHome) -> None:
@@ -237,7 +237,7 @@ def _remove_if_old(system: fs.FileSystem, path: str, limit: datetime) -> None:
 
 def _end() -> None:
     """Close what is still open. Registered after Arrow's own hook, which ends its S3 client, so this runs first."""
-    for home in list(_open_homes):
+    for home in _open_homes:
         home.close()
 
 

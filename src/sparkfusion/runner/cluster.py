@@ -6,12 +6,12 @@ import logging
 import secrets
 import tempfile
 import threading
-import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
 from sparkfusion.config import Settings
 from sparkfusion.errors import ExternalError, SparkfusionError, UserError
+from sparkfusion.live_objects import LiveObjects
 from sparkfusion.plan.stage import StageGraph
 from sparkfusion.runner.base import QueryJob, RunningJob
 from sparkfusion.runner.coordinated_job import begin_or_cancel
@@ -39,7 +39,7 @@ class ClusterRunner:
         self._access = cluster.access()
         self._lock = threading.Lock()
         self._channels: dict[str, WorkerChannel] = {}
-        self._jobs: weakref.WeakSet[WorkerJob] = weakref.WeakSet()
+        self._jobs: LiveObjects[WorkerJob] = LiveObjects()
         self._reached: dict[Path, bool] = {}
         try:
             self._known = _seats(self._usable())
@@ -68,12 +68,14 @@ class ClusterRunner:
 
     def reaches(self, directory: Path) -> bool:
         """Checked once for each directory: every worker must see a file there, and be able to write beside it."""
-        if directory not in self._reached:
+        known = self._reached.get(directory)
+        if known is None:
             existing = next(path for path in (directory, *directory.parents) if path.is_dir())
+            known = self._all_reach(existing)
             if len(self._reached) >= _MOST_DIRECTORIES:
                 self._reached.clear()
-            self._reached[directory] = self._all_reach(existing)
-        return self._reached[directory]
+            self._reached[directory] = known
+        return known
 
     def shares_files(self, settings: Settings) -> bool:
         return self.reaches(Path(settings.directory() or tempfile.gettempdir()).absolute())
@@ -86,10 +88,10 @@ class ClusterRunner:
 
     def has_queries(self) -> bool:
         """Whether a query runs here now."""
-        return any(job.is_running() for job in list(self._jobs))
+        return any(job.is_running() for job in self._jobs)
 
     def close(self) -> None:
-        for job in list(self._jobs):
+        for job in self._jobs:
             job.close()
         with self._lock:
             channels, self._channels = list(self._channels.values()), {}

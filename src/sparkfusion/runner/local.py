@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import weakref
 from pathlib import Path
 
 from sparkfusion.config import Settings, available_cores
 from sparkfusion.errors import LostInputError
+from sparkfusion.live_objects import LiveObjects
 from sparkfusion.plan.stage import StageGraph
 from sparkfusion.runner.base import QueryJob, RunningJob
 from sparkfusion.runner.coordinated_job import begin_or_cancel, task_memory
@@ -36,7 +36,7 @@ class LocalRunner:
     machine_memory = 0
 
     def __init__(self) -> None:
-        self._jobs: weakref.WeakSet[LocalJob] = weakref.WeakSet()
+        self._jobs: LiveObjects[LocalJob] = LiveObjects()
         self._children = Children(available_cores())
 
     def start(self, job: QueryJob) -> RunningJob:
@@ -62,7 +62,7 @@ class LocalRunner:
         return ""
 
     def close(self) -> None:
-        for job in list(self._jobs):
+        for job in self._jobs:
             job.close()
         self._children.close()
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import weakref
 from typing import Protocol
+
+from sparkfusion.live_objects import LiveObjects
 
 
 class Work(Protocol):
@@ -17,7 +18,7 @@ class Work(Protocol):
         """Whether threads of the query still run."""
 
 
-_open: weakref.WeakSet[Work] = weakref.WeakSet()
+_open: LiveObjects[Work] = LiveObjects()
 os.register_at_fork(after_in_child=_open.clear)
 
 
@@ -27,9 +28,9 @@ def add(work: Work) -> None:
 
 
 def stop() -> None:
-    for work in list(_open):
+    for work in _open:
         work.stop()
 
 
 def is_running() -> bool:
-    return any(work.is_running() for work in list(_open))
+    return any(work.is_running() for work in _open)

@@ -13,6 +13,7 @@ from pyspark import SparkContext
 
 from sparkfusion.config import Settings
 from sparkfusion.errors import ExternalError
+from sparkfusion.live_objects import LiveObjects
 from sparkfusion.plan.stage import StageGraph
 from sparkfusion.runner.base import QueryJob, RunningJob
 from sparkfusion.runner.spark.classic_tables import ClassicTables
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _RETRY_SECONDS = 60.0
 _log = logging.getLogger("sparkfusion")
 _choosing = threading.Lock()
-_holders: weakref.WeakKeyDictionary[SparkContext, weakref.WeakSet[ResidentJob]] = weakref.WeakKeyDictionary()
+_holders: weakref.WeakKeyDictionary[SparkContext, LiveObjects[ResidentJob]] = weakref.WeakKeyDictionary()
 
 
 class ResidentWorkers:
@@ -100,7 +101,7 @@ class ResidentWorkers:
                 from sparkfusion.runner.spark.resident_job import ResidentJob  # it needs pyarrow.flight
 
                 self._job = ResidentJob(self._spark, self._feeding, self._memory, settings)
-                _holders.setdefault(self._spark, weakref.WeakSet()).add(self._job)
+                _holders.setdefault(self._spark, LiveObjects()).add(self._job)
             made = self._job
         if reason is not None:
             self._warn(reason)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import weakref
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from pyspark.sql import SparkSession
 from sparkfusion.config import Settings
 from sparkfusion.errors import SparkfusionError, UserError
 from sparkfusion.ids import new_query_id
+from sparkfusion.live_objects import LiveObjects
 from sparkfusion.plan.stage import StageGraph
 from sparkfusion.runner.base import QueryJob, RunningJob
 from sparkfusion.runner.coordinated_job import begin_or_cancel
@@ -41,7 +41,7 @@ class SparkRunner:
         self._session = classic_session(session)
         self._context: SparkContext = self._session.sparkContext
         self._owned = owned
-        self._jobs: weakref.WeakSet[SparkJob] = weakref.WeakSet()
+        self._jobs: LiveObjects[SparkJob] = LiveObjects()
         self._conf: Conf = dict(self._context.getConf().getAll()).get
         self._memory = ExecutorBudget(functools.partial(read_memory, self._context.master or "", self._conf))
         self.spark = DataFrames(self._session, self._conf, self._memory)
@@ -117,7 +117,7 @@ class SparkRunner:
         return f"{place}, {choose_store(settings, self._context)}{why}"
 
     def close(self) -> None:
-        for job in list(self._jobs):
+        for job in self._jobs:
             job.close()
         self._resident.close()
         self._head_start.close()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import weakref
 from pathlib import Path
 from typing import Any, TypeVar
 
 from sparkfusion.config import Settings
 from sparkfusion.errors import SparkfusionError, UserError
 from sparkfusion.ids import new_query_id
+from sparkfusion.live_objects import LiveObjects
 from sparkfusion.plan.stage import StageGraph
 from sparkfusion.runner.base import QueryJob, RunningJob
 from sparkfusion.runner.coordinated_job import begin_or_cancel
@@ -34,7 +34,7 @@ class ConnectRunner:
     def __init__(self, session: Any) -> None:
         application = ConnectApplication(open_server_session(session))
         self._application = application
-        self._jobs: weakref.WeakSet[ConnectJob] = weakref.WeakSet()
+        self._jobs: LiveObjects[ConnectJob] = LiveObjects()
         self.spark = ConnectTables(application, self._start_kept)
         self._feeding = LazyFeedServer(application.feed_host, application.network_protection)
         jobs = ConnectJobs(application.session, f"sparkfusion-check-{new_query_id()}")
@@ -105,7 +105,7 @@ class ConnectRunner:
         return str(choice) if choice.directory else "frames on this machine's disk"
 
     def close(self) -> None:
-        for job in list(self._jobs):
+        for job in self._jobs:
             job.close()
         self._head_start.close()
         self._feeding.close()

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+
+from sparkfusion.live_objects import LiveObjects
+
+
+class One:
+    pass
+
+
+def test_objects_are_forgotten_when_nobody_uses_them() -> None:
+    known: LiveObjects[One] = LiveObjects()
+    kept = One()
+    known.add(kept)
+    known.add(One())
+    gc.collect()
+    assert list(known) == [kept]
+    known.clear()
+    assert list(known) == []
+
+
+def test_one_thread_may_add_objects_while_another_goes_through_them() -> None:
+    """With a `WeakSet` this failed after some hundred rounds."""
+    known: LiveObjects[One] = LiveObjects()
+    kept: list[One] = []
+    stop = threading.Event()
+
+    def add() -> None:
+        while not stop.is_set():
+            kept.append(One())
+            known.add(kept[-1])
+
+    often = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    adding = threading.Thread(target=add)
+    adding.start()
+    try:
+        for _ in range(300):
+            assert all(isinstance(one, One) for one in known)
+    finally:
+        stop.set()
+        adding.join()
+        sys.setswitchinterval(often)
