@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -39,13 +40,14 @@ class _Holds:
 
 
 class Placeholders:
-    """The placeholder files of one kind of table in a session, each table by its number."""
+    """The placeholder files of one kind of table in a session, each table by its number. Any thread may make tables."""
 
     def __init__(self, purpose: str, schema: SessionSchema) -> None:
         self._purpose = purpose
         self._condition = f"in_{purpose.replace('-', '_')}"
         self._schema = schema
         self._home: OwnedDirectory | None = None
+        self._making_home = threading.Lock()
         self._elsewhere: list[datafusion.DataFrame] = []
 
     @property
@@ -73,9 +75,10 @@ class Placeholders:
         self, context: SessionContext, name: str, number: int, columns: pa.Schema, parts: int, forget: Forget
     ) -> tuple[str, datafusion.DataFrame]:
         """Make such a table. Returns its name in plans, and all of it as queries see it."""
-        if self._home is None:
-            self._home = OwnedDirectory(self._purpose, Path(tempfile.gettempdir()))
-        directory = self._home.path / str(number)
+        with self._making_home:
+            if self._home is None:
+                self._home = OwnedDirectory(self._purpose, Path(tempfile.gettempdir()))
+            directory = self._home.path / str(number)
         condition = condition_while_read(self._condition, number, directory, forget)
         directory.mkdir()
         for part in range(parts):
