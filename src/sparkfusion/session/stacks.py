@@ -8,6 +8,7 @@ space until it is used.
 from __future__ import annotations
 
 import os
+import threading
 from functools import cache
 from pathlib import Path
 
@@ -17,22 +18,29 @@ VARIABLE = "RUST_MIN_STACK"
 ROOMY = 16 << 20
 _THREADS = Path("/proc/self/task")
 _TOKIO = "tokio-rt-worker"
+_starting = threading.Lock()
+_started = threading.Event()  # set if they were started here, with more stack
 
 
 @cache
 def has_roomy_stacks() -> bool:
-    """Start DataFusion's threads with more stack. False if they run already, with less than that."""
-    chosen = os.environ.get(VARIABLE)
-    if chosen is not None:  # the user's
-        return chosen.isdigit() and int(chosen) >= ROOMY
-    if _tokio_runs():
-        return False
-    os.environ[VARIABLE] = str(ROOMY)
-    try:
-        SessionContext().sql("select 1")
-    finally:
-        del os.environ[VARIABLE]
-    return True
+    """Start DataFusion's threads with more stack. False if they run already, with less than that.
+
+    Any thread may call it. While the first call lasts, `cache` lets others in: they wait, and get the same answer.
+    """
+    with _starting:
+        chosen = os.environ.get(VARIABLE)
+        if chosen is not None:  # the user's
+            return chosen.isdigit() and int(chosen) >= ROOMY
+        if _tokio_runs():
+            return _started.is_set()
+        os.environ[VARIABLE] = str(ROOMY)
+        try:
+            SessionContext().sql("select 1")
+        finally:
+            os.environ.pop(VARIABLE, None)
+        _started.set()
+        return True
 
 
 def _tokio_runs() -> bool:
