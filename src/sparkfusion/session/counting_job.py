@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import pyarrow as pa
 
@@ -14,36 +16,57 @@ from sparkfusion.worker.task import TaskReport
 
 
 class CountingJob(ABC):
-    """A job whose one frame is the count of written rows. Its query, `running`, starts with the first `next_frame`."""
+    """A job whose one frame is the count of written rows. Its query, `running`, starts with the first `next_frame`.
+
+    One thread calls `next_frame`, any thread `cancel` and `close`: also while the query is being started.
+    """
 
     def __init__(self) -> None:
         self.running: RunningQuery | None = None
         self._done = False
-        self._cancelled: str | None = None
+        self._stopped: str | None = None
+        self._lock = threading.Lock()
 
     @abstractmethod
     def write(self) -> pa.RecordBatch:
-        """Start the query and write its rows. Returns the frame."""
+        """`begin` the query and write its rows. Returns the frame."""
 
-    def check_cancelled(self) -> None:
-        if self._cancelled is not None:
-            raise QueryCancelledError(self._cancelled)
+    def begin(self, start: Callable[[], RunningQuery]) -> RunningQuery:
+        """Start the query of this job; called by `write`. If the job was stopped meanwhile, the query ends here."""
+        running = start()
+        with self._lock:
+            self.running = running
+            stopped = self._stopped
+        if stopped is not None:  # nobody has told the new query
+            running.close()
+            raise QueryCancelledError(stopped)
+        return running
+
+    def check_stopped(self) -> None:
+        """Called by `write` before it makes the rows visible: the query may have ended before it was stopped."""
+        if self._stopped is not None:
+            raise QueryCancelledError(self._stopped)
 
     def next_frame(self) -> pa.RecordBatch | None:
         if self._done:
             return None
         self._done = True
-        self.check_cancelled()
+        self.check_stopped()
         return self.write()
 
     def cancel(self, reason: str = "the query was cancelled") -> None:
-        self._cancelled = reason
-        if self.running is not None:
-            self.running.cancel()
+        if (running := self._stop(reason)) is not None:
+            running.cancel()
 
     def close(self) -> None:
-        if self.running is not None:
-            self.running.close()
+        if (running := self._stop("the query was closed before its rows were written")) is not None:
+            running.close()
+
+    def _stop(self, reason: str) -> RunningQuery | None:
+        """The query that runs now. No other one continues after this."""
+        with self._lock:
+            self._stopped = self._stopped or reason
+            return self.running
 
     def reports(self) -> list[TaskReport]:
         return self.running.reports() if self.running is not None else []

@@ -27,9 +27,8 @@ class PutJob(CountingJob):
         self._put = put
 
     def write(self) -> pa.RecordBatch:
-        self.running = self._start()
-        rows = self.running.read_all()
-        self.check_cancelled()
+        rows = self.begin(self._start).read_all()
+        self.check_stopped()
         self._put(rows)
         return count_frame(rows.num_rows)
 

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 
@@ -142,8 +143,8 @@ class WriteJob(CountingJob):
     def write(self) -> pa.RecordBatch:
         if self._by_tasks:
             return self._write_by_tasks()
-        with self._start(None) as self.running:
-            return self._copier.copy(self.running, self.running.schema)
+        with self.begin(partial(self._start, None)) as running:
+            return self._copier.copy(running, running.schema)
 
     def _write_by_tasks(self) -> pa.RecordBatch:
         target = Path(self._target.path).absolute()
@@ -158,14 +159,15 @@ class WriteJob(CountingJob):
     def _stage(self, target: Path, staging: SharedHome) -> pa.RecordBatch:
         with closing(staging):
             order = CopyOrder(str(staging.path), self._target.shown, self._target.rest, self._copier.options)
-            with self._start(order) as self.running:
-                for _ in self.running:
+            with self.begin(partial(self._start, order)) as running:
+                for _ in running:
                     raise AssertionError("a task that writes gave rows to the consumer")
-                everything = self.running.reports()
+                everything = running.reports()
                 last = max(report.key.stage for report in everything)
                 reports = [report for report in everything if report.key.stage == last and report.rows]
                 if not reports:
-                    return self._copier.copy([], self.running.schema)
+                    return self._copier.copy([], running.schema)
+            self.check_stopped()
             for report in reports:
                 self._commit(report, staging.path, target)
         return count_frame(sum(report.rows for report in reports))
