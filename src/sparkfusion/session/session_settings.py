@@ -33,7 +33,8 @@ class SessionSettings(MutableMapping[str, str]):
 
     def __init__(self, context: SessionContext, ours: config.Settings) -> None:
         self._context = context
-        self._read: dict[str, str] | None = None
+        self._change = object()  # stands for the last change of an option
+        self._read: tuple[object, dict[str, str]] = None, {}  # DataFusion's options, and the last change before that
         self._elsewhere = False
         self._begun_with: dict[str, GivenSetting] = {}
         self._sources: dict[str, str] = {}
@@ -116,11 +117,12 @@ class SessionSettings(MutableMapping[str, str]):
 
     def datafusion_options(self) -> dict[str, str]:
         """Every `datafusion.*` option that has a value; these are sent to workers."""
-        known = self._read
-        if known is None:
+        change = self._change  # taken first: an option that another thread sets meanwhile is read the next time
+        read_after, known = self._read
+        if read_after is not change or self._elsewhere:
             rows = self._datafusion_rows()
             known = in_setting_order({str(row["name"]): text for row in rows if (text := row["value"]) is not None})
-            self._read = None if self._elsewhere else known
+            self._read = change, known
         return dict(known)
 
     @contextmanager
@@ -130,13 +132,13 @@ class SessionSettings(MutableMapping[str, str]):
             yield
         finally:
             if not _QUERY.match(statement):
-                self._read = None
+                self._change = object()
             if _TIME_ZONE.match(statement):
                 self._sources["datafusion.execution.time_zone"] = SET
 
     def expect_changes_elsewhere(self) -> None:
         """From now on read the options every time: other code has the context, and may set options there."""
-        self._read, self._elsewhere = None, True
+        self._elsewhere = True
 
     def items(self) -> ItemsView[str, str]:
         """Every setting and its value, read at once."""
