@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import pickle
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import cloudpickle
@@ -34,39 +35,54 @@ class StoreRecipe:
             context.register_object_store(scheme, _make_once(scheme, function), host)
 
 
+@dataclass(frozen=True)
+class _Registered:
+    """A live store, and the function that made it, if it was registered by one."""
+
+    scheme: str
+    live: Any
+    function: Any = None
+
+    @cached_property
+    def pickled(self) -> bytes:
+        """The function, pickled once: the same bytes are the same store."""
+        return _pickle(self.scheme, self.function)
+
+
+_Stores = dict[tuple[str, str | None], _Registered]
+
+
 class ObjectStores:
     """The stores that a session registered, in that order. Each is a live object, or a function that makes one.
 
-    A live object can be used in this process only: DataFusion's stores cannot be pickled.
+    A live object can be used in this process only: DataFusion's stores cannot be pickled. Any thread may call any
+    method: tasks look at the stores while a user registers others.
     """
 
     def __init__(self) -> None:
-        self._live: dict[tuple[str, str | None], Any] = {}
-        self._functions: dict[tuple[str, str | None], Any] = {}
-        self._pickled: dict[tuple[str, str | None], bytes] = {}
+        self._stores: _Stores = {}  # replaced by another one, never changed
+        self._adding = threading.Lock()
 
     def add(self, context: SessionContext, scheme: str, store: Any, host: str | None = None) -> None:
         """Register a store in a context now, and in every context that `prepare` is called with later."""
-        made = _make(scheme, store) if callable(store) else store
-        context.register_object_store(scheme, made, host)
-        key = (scheme, host)
-        for kept in (self._live, self._functions, self._pickled):
-            kept.pop(key, None)  # the newest comes last, here as in a context
-        self._live[key] = made
-        if callable(store):
-            self._functions[key] = store
+        made = _Registered(scheme, _make(scheme, store), store) if callable(store) else _Registered(scheme, store)
+        with self._adding:
+            context.register_object_store(scheme, made.live, host)
+            others = {key: kept for key, kept in self._stores.items() if key != (scheme, host)}
+            self._stores = {**others, (scheme, host): made}  # the newest comes last, here as in a context
 
     def prepare(self, context: SessionContext) -> None:
         """Give a context of this process the session's stores."""
-        for (scheme, host), store in self._live.items():
-            context.register_object_store(scheme, store, host)
+        for (scheme, host), store in self._stores.items():
+            context.register_object_store(scheme, store.live, host)
 
     def same_place(self, place: str) -> str | None:
         """A scheme and a bucket for which a store was registered by name, and which are the same as these; None if
         there is no such store. `place`: such as `s3a://bucket`."""
+        stores = self._stores
         scheme, _, bucket = place.partition("://")
         for other in (scheme, *(_SAME if scheme in _SAME else ())):
-            if (f"{other}://", bucket) in self._live:
+            if (f"{other}://", bucket) in stores:
                 return f"{other}://{bucket}"
         return None
 
@@ -76,24 +92,22 @@ class ObjectStores:
         Args:
             plans: what the tasks will run. A live store that one of them reads from is a user's error.
         """
-        if len(self._functions) < len(self._live):
+        stores = self._stores
+        made_there = {key: store for key, store in stores.items() if store.function is not None}
+        if len(made_there) < len(stores):
             for url in sorted(_stores_read(plans)):
-                self._check_travels(url)
-        for key, function in self._functions.items():
-            if key not in self._pickled:  # once: the same bytes are the same store
-                self._pickled[key] = _pickle(key[0], function)
-        if not self._pickled:
-            return None
-        return StoreRecipe(tuple((*key, self._pickled[key]) for key in self._functions))
+                _check_travels(stores, url)
+        return StoreRecipe(tuple((*key, store.pickled) for key, store in made_there.items())) if made_there else None
 
-    def _check_travels(self, url: str) -> None:
-        serving = [key for key in self._live if _serves(key, url)]
-        if serving and self._functions.keys().isdisjoint(serving):
-            scheme, _ = serving[-1]
-            raise UserError(
-                f"executors cannot read {url}: the object store of {scheme!r} exists only in this process",
-                hint=_MAKE.format(scheme=scheme),
-            )
+
+def _check_travels(stores: _Stores, url: str) -> None:
+    serving = [store for key, store in stores.items() if _serves(key, url)]
+    if serving and all(store.function is None for store in serving):
+        scheme = serving[-1].scheme
+        raise UserError(
+            f"executors cannot read {url}: the object store of {scheme!r} exists only in this process",
+            hint=_MAKE.format(scheme=scheme),
+        )
 
 
 def _serves(key: tuple[str, str | None], url: str) -> bool:
