@@ -95,7 +95,8 @@ class SingleNodeJob:
 
     def close(self) -> None:
         self.stop()
-        self._thread.join(_PATIENCE_SECONDS)
+        if self._thread is not threading.current_thread():  # a forgotten stream is collected on any thread, also there
+            self._thread.join(_PATIENCE_SECONDS)
         if self._spills is not None:
             self._spills.close()
 
