@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from sparkfusion import Session
 from sparkfusion.observe.progress import Progress, ProgressState
 from sparkfusion.observe.progress_text import describe_stage_at
 from tests.behaviour.parts import DISTRIBUTED, PARTS, write_parts
+from tests.behaviour.probes import PATIENCE
 from tests.runners import LOCAL, Runner
 from tests.suites.feeds import feed_numbers
 
@@ -61,6 +63,25 @@ def test_a_function_is_told_how_far_a_query_is(session: Session) -> None:
     count = len(seen)
     session.sql(QUERY).collect()
     assert len(seen) == count
+
+
+def test_a_function_that_is_told_may_run_a_query(session: Session) -> None:
+    rows: list[int] = []
+    seen: list[ProgressState] = []
+
+    def ask(state: ProgressState) -> None:
+        seen.append(state)
+        if state.stages_done == 1 and not rows:
+            rows.append(0)
+            rows.append(session.sql(QUERY).collect().num_rows)
+
+    session.on_progress(ask)
+    asking = threading.Thread(target=session.sql(QUERY).collect, daemon=True)
+    asking.start()
+    asking.join(PATIENCE)
+    assert not asking.is_alive()
+    assert rows == [0, 7]
+    assert [state.status for state in seen].count("finished") == 2
 
 
 @pytest.mark.sample("local", "flight")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+from collections import deque
 from collections.abc import Callable
 
+from sparkfusion.log_fields import about
 from sparkfusion.observe.events import (
     Event,
     QueryFailed,
@@ -17,35 +20,84 @@ from sparkfusion.observe.events import (
 )
 from sparkfusion.observe.progress import ProgressState, advance
 
-_ALWAYS_TOLD = (QueryPlanned, QueryRestarted, QueryFinished, QueryFailed, StageStarted, StageFinished, StageSkipped)
+_ENDS = (QueryFinished, QueryFailed)
+_ALWAYS_TOLD = (QueryPlanned, QueryRestarted, *_ENDS, StageStarted, StageFinished, StageSkipped)
+_END_SECONDS = 5.0
+"""How long the end of a query waits for its turn. The function may be waiting for this very query."""
+_log = logging.getLogger("sparkfusion")
 
 
 class ProgressCalls:
     """A subscriber. The function is called at the beginning and the end of a query and of its stages, and in between at
     most every so many seconds. One call at a time, in the order of the events.
 
-    It has no clock and no thread: time is that of the events.
+    It has no clock and no thread: time is that of the events, and a thread that brings one calls the function. What
+    other threads bring meanwhile, they leave to this thread. No lock is held during a call, so the function may run and
+    stop queries. Only the end of a query waits, so that it is told before `collect` returns.
     """
 
     def __init__(self, function: Callable[[ProgressState], None], every: float) -> None:
         self._function = function
         self._every = every
-        self._lock = threading.RLock()  # the function may run a query
+        self._changed = threading.Condition()
         self._states: dict[str, ProgressState] = {}
         self._told: dict[str, float] = {}
+        self._waiting: deque[ProgressState] = deque()
+        self._queued = 0
+        self._called = 0
+        self._caller: int | None = None
 
     def __call__(self, event: Event) -> None:
-        with self._lock:
-            known = self._states.get(event.query)
-            if known is None and not isinstance(event, QueryPlanned):
+        with self._changed:
+            state = self._advance(event)
+            if state is None:
                 return
-            state = advance(known or ProgressState(), event)
-            if isinstance(event, QueryFinished | QueryFailed):
-                self._states.pop(event.query, None)
-                self._told.pop(event.query, None)
-            else:
-                self._states[event.query] = state
-                if not isinstance(event, _ALWAYS_TOLD) and event.at < self._told[event.query] + self._every:
-                    return
-                self._told[event.query] = event.at
+            self._waiting.append(state)
+            self._queued += 1
+            if isinstance(event, _ENDS):
+                self._wait_for_call(self._queued)
+            if self._caller is None:
+                self._call_for_all()
+
+    def _advance(self, event: Event) -> ProgressState | None:
+        """The state to tell after this event, None if there is nothing to tell."""
+        known = self._states.get(event.query)
+        if known is None and not isinstance(event, QueryPlanned):
+            return None
+        state = advance(known or ProgressState(), event)
+        if isinstance(event, _ENDS):
+            self._states.pop(event.query, None)
+            self._told.pop(event.query, None)
+            return state
+        self._states[event.query] = state
+        if not isinstance(event, _ALWAYS_TOLD) and event.at < self._told[event.query] + self._every:
+            return None
+        self._told[event.query] = event.at
+        return state
+
+    def _wait_for_call(self, number: int) -> None:
+        """Wait while another thread still has to tell the state of this number. A function that runs a query on the
+        thread that calls it is told of the query's end later."""
+        if self._caller != threading.get_ident():
+            self._changed.wait_for(lambda: self._caller is None or self._called >= number, _END_SECONDS)
+
+    def _call_for_all(self) -> None:
+        self._caller = threading.get_ident()
+        try:
+            while self._waiting:
+                self._call(self._waiting.popleft())
+                self._called += 1
+                self._changed.notify_all()
+        finally:  # after Ctrl-C the next thread tells what is left
+            self._caller = None
+            self._changed.notify_all()
+
+    def _call(self, state: ProgressState) -> None:
+        """Call the function without the lock. Its error is logged here: the event may be another thread's."""
+        self._changed.release()
+        try:
             self._function(state)
+        except Exception:
+            _log.exception("the function of on_progress failed", extra=about(state.query))
+        finally:
+            self._changed.acquire()
