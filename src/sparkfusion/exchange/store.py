@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 
 from sparkfusion.errors import StoreFullError
+from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.owned import OwnedDirectory
 from sparkfusion.ids import QueryId, TaskKey
 
@@ -94,6 +95,7 @@ class LocalFrameStore(FrameStore):
         super().__init__(memory, Path(directory or tempfile.gettempdir()).absolute())
         self._query = query
         self._homes: dict[bool, OwnedDirectory] = {}
+        self._closed = False
         if not os.access(self.base, os.W_OK):
             raise StoreFullError(
                 f"intermediate data cannot be written to {str(self.base)!r}: no such directory, or no permission",
@@ -101,8 +103,12 @@ class LocalFrameStore(FrameStore):
             )
 
     def close(self) -> None:
-        """Remove everything. Idempotent; called when the query has ended in any way."""
-        for home in self._homes.values():
+        """Remove everything. Idempotent; called when the query has ended in any way. A task that still runs can write
+        nothing more."""
+        with self._lock:
+            self._closed = True
+            homes = list(self._homes.values())
+        for home in homes:
             home.close()
 
     def homes(self) -> tuple[str, str]:
@@ -112,6 +118,8 @@ class LocalFrameStore(FrameStore):
             return in_memory, str(self._home(in_memory=False))
 
     def _home(self, *, in_memory: bool) -> Path:
+        if self._closed:
+            raise ChannelClosedError
         if in_memory not in self._homes:
             self._homes[in_memory] = OwnedDirectory(self._query, SHARED_MEMORY if in_memory else self.base)
         return self._homes[in_memory].path

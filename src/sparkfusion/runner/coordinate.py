@@ -6,6 +6,7 @@ import queue
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from sparkfusion.errors import InternalError, SparkfusionError, classify
@@ -54,6 +55,13 @@ from sparkfusion.worker.task import TaskInput, TaskOrder, TaskReport
 
 _DEFECTS = (AssertionError, AttributeError, LookupError, NameError, RuntimeError, TypeError)
 _DEFECT_HINT = "this is a defect of sparkfusion: run the query again, and report the defect with its stack trace"
+
+
+@dataclass(frozen=True)
+class _TaskReported(TaskSucceeded):
+    """A success with its whole report, which counts if the attempt is the one that is committed."""
+
+    report: TaskReport
 
 
 class TaskLauncher(Protocol):
@@ -120,10 +128,8 @@ class QueryCoordinator:
         self._job.emit(TaskRunning(self._job.query, key, worker))
 
     def report_success(self, report: TaskReport) -> None:
-        with self._lock:
-            self._reports[(report.key.stage, report.key.task)] = report
         self.announce(report)
-        self._inbox.put(TaskSucceeded(report.key, report.manifest))
+        self._inbox.put(_TaskReported(report.key, report.manifest, report))
 
     def report_failure(self, key: TaskKey, error: SparkfusionError, *, final: bool) -> None:
         self._inbox.put(TaskErrored(key, error, final))
@@ -146,17 +152,18 @@ class QueryCoordinator:
         return self._state.graph
 
     def reports(self) -> list[TaskReport]:
-        """What finished tasks reported so far, by stage and task. Any thread may ask."""
-        return sorted(self._reports_now(), key=lambda report: (report.key.stage, report.key.task))
-
-    def _reports_now(self) -> list[TaskReport]:
+        """What the committed attempts reported so far, by stage and task. Any thread may ask."""
         with self._lock:
-            return list(self._reports.values())
+            reports = list(self._reports.values())
+        return sorted(reports, key=lambda report: (report.key.stage, report.key.task))
 
     def _loop(self, launcher: TaskLauncher) -> SparkfusionError | None:
         while True:
             event = self._inbox.get()
             self._state, commands = transition(self._state, event)
+            if isinstance(event, _TaskReported) and Discard(event.key) not in commands:
+                with self._lock:
+                    self._reports[(event.key.stage, event.key.task)] = event.report
             self._tell(event)
             for command in commands:
                 if isinstance(command, End):
@@ -224,7 +231,7 @@ class QueryCoordinator:
             stage = self._state.stage(event.key.stage)
             if stage.done:
                 self._finished_stages.add(event.key.stage)
-                reports = [report for report in self._reports_now() if report.key.stage == event.key.stage]
+                reports = [report for report in self._reports.values() if report.key.stage == event.key.stage]
                 rows, size = sum(r.rows for r in reports), sum(r.manifest.bytes for r in reports)
                 self._job.emit(StageFinished(self._job.query, event.key.stage, rows, size))
 

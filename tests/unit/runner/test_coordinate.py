@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -87,7 +88,23 @@ def test_a_task_may_report_while_the_reports_of_a_stage_are_summed_up() -> None:
     coordinator.run(launcher)
     assert launcher.error is None
     assert [event.rows for event in events if isinstance(event, StageFinished)] == [2]
-    assert len(coordinator.reports()) > 2
+    assert [report.key.task for report in coordinator.reports()] == [0, 1]
+
+
+def test_what_a_discarded_attempt_reports_is_not_kept() -> None:
+    """A task that was started again elsewhere may end twice. Writes move the files that reports name."""
+    events: list[Event] = []
+    coordinator = coordinator_of(events)
+
+    def succeed_twice(key: TaskKey) -> None:
+        coordinator.report_success(report_of(key))
+        coordinator.report_success(replace(report_of(replace(key, attempt=7)), rows=99))
+
+    launcher = Launcher(succeed_twice)
+    coordinator.run(launcher)
+    assert launcher.error is None
+    assert [(report.key.attempt, report.rows) for report in coordinator.reports()] == [(0, 1), (0, 1)]
+    assert [event.rows for event in events if isinstance(event, StageFinished)] == [2]
 
 
 @pytest.mark.parametrize("defect", [RuntimeError("changed size"), KeyError("stage"), AssertionError()])

@@ -264,7 +264,8 @@ class ExecutorJob(CoordinatedJob):
                 return
             assert answer.report is not None
             report = _under_key(answer.report, task.key)
-            self._memory_used += _bytes_in_memory(report)
+            with self._told_lock:
+                self._memory_used += _bytes_in_memory(report)
             if task.destination == "consumer" and task.feed is None:
                 streamed = True
                 self._pass_on(report)
