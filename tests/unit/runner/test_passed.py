@@ -71,14 +71,14 @@ def test_a_frame_that_waits_for_the_consumer_is_not_given_by_another_attempt_too
 
 
 def test_a_frame_that_the_consumer_did_not_take_can_be_given_again() -> None:
-    class Refusing(Exception):
+    class RefusedFrameError(Exception):
         pass
 
     def refuse(batch: pa.RecordBatch) -> None:
-        raise Refusing
+        raise RefusedFrameError
 
     passed = PassedRows(refuse)
-    with pytest.raises(Refusing):
+    with pytest.raises(RefusedFrameError):
         passed.attempt()(frame(1))
     assert not passed.begun
 
