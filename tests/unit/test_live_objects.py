@@ -23,24 +23,21 @@ def test_objects_are_forgotten_when_nobody_uses_them() -> None:
 
 
 def test_one_thread_may_add_objects_while_another_goes_through_them() -> None:
-    """With a `WeakSet` this failed after some hundred rounds."""
     known: LiveObjects[One] = LiveObjects()
-    kept: list[One] = []
-    stop = threading.Event()
+    kept = [One() for _ in range(2_000)]
 
     def add() -> None:
-        while not stop.is_set():
-            kept.append(One())
-            known.add(kept[-1])
+        for one in kept:
+            known.add(one)
 
     often = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     adding = threading.Thread(target=add)
     adding.start()
     try:
-        for _ in range(300):
+        while adding.is_alive():
             assert all(isinstance(one, One) for one in known)
     finally:
-        stop.set()
         adding.join()
         sys.setswitchinterval(often)
+    assert set(known) == set(kept)
