@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import secrets
 import signal
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -139,8 +139,7 @@ def worker(
         if metrics is not None:
             click.echo(f"metrics: {metrics.url}")
     sys.stdout.flush()
-    while not stop.wait(0.5):  # in turns: a wait without an end would not notice signals everywhere
-        pass
+    _wait_for_signal(stop)
     if metrics is not None:
         metrics.close()
     if not running.close():
@@ -203,8 +202,18 @@ def _directory(root: str) -> Path:
     return path
 
 
-def _stop_on_signals() -> threading.Event:
-    stop = threading.Event()
+def _stop_on_signals() -> queue.SimpleQueue[None]:
+    """A queue that gets an item with each signal. An Event would not do: setting it takes a lock, which the main thread
+    may hold at the moment when the handler interrupts it."""
+    stop: queue.SimpleQueue[None] = queue.SimpleQueue()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, lambda *_: stop.put(None))
     return stop
+
+
+def _wait_for_signal(stop: queue.SimpleQueue[None]) -> None:
+    while True:
+        try:
+            return stop.get(timeout=0.5)  # in turns: a wait without an end would not notice signals everywhere
+        except queue.Empty:
+            continue
