@@ -274,6 +274,7 @@ class Engine:
         return end
 
     def _emit(self, event: Event) -> None:
+        """Tell every subscriber. Any thread calls this, several at the same time."""
         for subscriber in tuple(self._subscribers):
             try:
                 subscriber(event)
