@@ -202,5 +202,5 @@ class QueryFailed(Event):
 
 
 Subscriber = Callable[[Event], None]
-"""Called from several threads, possibly at the same time, even for one query: one that keeps state needs a lock. It must
-return quickly and must not raise."""
+"""Called from several threads, possibly at the same time, even for one query: one that keeps state needs a lock.
+It must return quickly and must not raise."""
