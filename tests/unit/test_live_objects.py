@@ -4,6 +4,8 @@ import gc
 import sys
 import threading
 
+import pytest
+
 from sparkfusion.live_objects import LiveObjects
 
 
@@ -22,7 +24,8 @@ def test_objects_are_forgotten_when_nobody_uses_them() -> None:
     assert list(known) == []
 
 
-def test_one_thread_may_add_objects_while_another_goes_through_them() -> None:
+@pytest.mark.parametrize("attempt", range(20))  # a `WeakSet` failed in every fifth
+def test_one_thread_may_add_objects_while_another_goes_through_them(attempt: int) -> None:
     known: LiveObjects[One] = LiveObjects()
     kept = [One() for _ in range(2_000)]
 

@@ -7,6 +7,7 @@ import errno
 import os
 import re
 import shutil
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -215,6 +216,7 @@ class PlacedJob:
         self._write_empty = write_empty
         self._rows = 0
         self._over = False
+        self._lock = threading.Lock()
 
     def next_frame(self) -> pa.RecordBatch | None:
         try:
@@ -226,18 +228,22 @@ class PlacedJob:
             raise
         if frame is not None:
             self._rows += pc.sum(frame.column(0)).as_py() or 0
-        elif not self._over:
-            self._over = True
+        elif self._end():
             self._placement.commit()
         return frame
+
+    def _end(self) -> bool:
+        """Whether the caller is the first to end it: the consumer's thread, or any other that closes it."""
+        with self._lock:
+            first, self._over = not self._over, True
+        return first
 
     def cancel(self, reason: str = "the query was cancelled") -> None:
         self._job.cancel(reason)
 
     def close(self) -> None:
         self._job.close()
-        if not self._over:
-            self._over = True
+        if self._end():
             self._placement.abandon()
 
     def reports(self) -> list[TaskReport]:
