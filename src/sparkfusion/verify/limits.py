@@ -209,3 +209,5 @@ def _take(table: pa.Table, rows: Sequence[int]) -> pa.Table:
         return table.take(pa.array(rows, pa.int64()))
     except pa.ArrowNotImplementedError:  # string and binary views
         return pa.concat_tables([table.slice(row, 1) for row in rows]).combine_chunks()
+    except pa.ArrowInvalid:  # dictionaries that hold NULL, which Arrow does not make one of
+        return pa.concat_tables([table.slice(row, 1) for row in rows])

@@ -74,6 +74,20 @@ def test_a_limit_without_order_takes_any_rows(context: datafusion.SessionContext
     assert not right(judge(context, sql, {"v": ["e"]}))
 
 
+def test_dictionaries_that_hold_null_are_compared(context: datafusion.SessionContext) -> None:
+    """Arrow cannot make one of several such dictionaries, and so cannot take rows of a column that has them."""
+
+    def batch(value: str) -> pa.RecordBatch:
+        values, places = pa.array([value, None]), pa.array([0, 1, 0], pa.int32())
+        return pa.record_batch({"w": pa.DictionaryArray.from_arrays(places, values)})
+
+    context.register_record_batches("words", [[batch("a"), batch("b")]])
+    frame = context.sql("select w from words limit 4")
+    judge = Judge(frame.to_arrow_table(), frame.logical_plan(), context, OPTIONS)
+    assert right(judge.judge(pa.Table.from_batches([batch("b"), batch("a").slice(1, 1)])))
+    assert not right(judge.judge(pa.Table.from_batches([batch("b"), batch("c").slice(2, 1)])))
+
+
 def test_a_limit_that_cuts_nothing_leaves_no_choice(context: datafusion.SessionContext) -> None:
     assert not right(judge(context, "select v from t limit 5", {"v": ["a", "b", "c", "d", "d"]}))
 
