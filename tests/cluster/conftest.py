@@ -78,8 +78,9 @@ class Run(Protocol):
         kill_after_stage: int | None = None,
         cancel_at: int | None = None,
         fed: Mapping[str, object] | None = None,
+        settings: Mapping[str, object] | None = None,
     ) -> Answer:
-        """`fed`: its tables are feeds, under these settings."""
+        """`fed`: its tables are feeds, under these settings. `settings`: others that it needs."""
         ...
 
 
@@ -94,9 +95,10 @@ def run(cluster: ClusterProcess, executors_come_and_go: None, tables: dict[str, 
         kill_after_stage: int | None = None,
         cancel_at: int | None = None,
         fed: Mapping[str, object] | None = None,
+        settings: Mapping[str, object] | None = None,
     ) -> Answer:
         functions = {name: Fault() for name in FUNCTIONS} | dict(faults or {})
-        config = {**CONFIG, **(fed or {})}
+        config = {**CONFIG, **(fed or {}), **(settings or {})}
         asked = Experiment(sql, store, tables, functions, config, kill_after_stage, cancel_at, fed is not None)
         answer = cluster.ask(asked)
         assert not answer.left, f"the query left behind: {'; '.join(answer.left)}"

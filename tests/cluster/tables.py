@@ -19,6 +19,7 @@ GROUPED = """
     select g, count(*) as n, reduced(sum(v)) as s
     from (select v % 40 as g, mapped(v) as v from t) group by g order by g
 """
+COUNTED = "select g, count(*) as n, sum(v) as s from (select v % 40 as g, mapped(v) as v from t) group by g order by g"
 GROUPED_TWICE = """
     select h, last(sum(n)) as n, sum(s) as s
     from (

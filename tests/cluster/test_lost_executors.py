@@ -7,7 +7,7 @@ import pytest
 from tests.cluster.checks import assert_harmed_once, assert_random_rows_add_up, assert_single_node_answer
 from tests.cluster.conftest import Run
 from tests.cluster.experiment import Answer, Fault, Store
-from tests.cluster.tables import GROUPED, GROUPED_TWICE, JOINED, LIMIT, LIMITED, RANDOM
+from tests.cluster.tables import COUNTED, GROUPED, GROUPED_TWICE, JOINED, LIMIT, LIMITED, RANDOM
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(func_only=True)]
 
@@ -41,6 +41,15 @@ def test_killed_between_two_stages(run: Run, tables: dict[str, str], store: Stor
     assert_single_node_answer(answer, GROUPED, tables)
     assert answer.killed not in answer.executors_of("reduced"), answer.describe()
     assert_lost_frames_were_made_again(answer, store)
+
+
+@ONLY_SPARK
+def test_few_rows_are_in_the_driver_too(run: Run, tables: dict[str, str]) -> None:
+    """The stage that reads them runs there, so nothing has to be made again."""
+    answer = run(COUNTED, kill_after_stage=1, settings={"sparkfusion.small_stage_bytes": "4MiB"})
+    assert_single_node_answer(answer, COUNTED, tables)
+    assert answer.killed in answer.executors_of("mapped"), answer.describe()
+    assert not answer.computed_again("mapped"), answer.describe()
 
 
 def assert_lost_frames_were_made_again(answer: Answer, store: Store) -> None:
