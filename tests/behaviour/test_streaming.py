@@ -23,7 +23,7 @@ from tests.behaviour.parts import (
     single_node,
     write_parts,
 )
-from tests.behaviour.probes import PATIENCE, PROMPT, Counter, Gate, counting_udf, holding_udf
+from tests.behaviour.probes import PATIENCE, PROMPT, Counter, Gate, counting_udf, holding_udf, until
 from tests.conftest import Connect
 from tests.runners import LOCAL, Runner
 
@@ -207,7 +207,7 @@ def test_forgotten_stream_is_stopped(session: Session, tmp_path: Path) -> None:
     next(rows)
     del rows
     gc.collect()
-    assert any(isinstance(event, QueryFailed) and event.cancelled for event in events)
+    until(lambda: any(isinstance(event, QueryFailed) and event.cancelled for event in events), "the query's end")
     assert_usable(session)
 
 
@@ -218,7 +218,7 @@ def test_forgotten_arrow_stream_is_stopped(session: Session) -> None:
     reader.read_next_batch()
     del reader
     gc.collect()
-    assert any(isinstance(event, QueryFailed) and event.cancelled for event in events)
+    until(lambda: any(isinstance(event, QueryFailed) and event.cancelled for event in events), "the query's end")
 
 
 def test_closing_the_session_ends_an_open_stream_with_an_error(connect: Connect, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -19,6 +21,7 @@ from sparkfusion.observe.metrics import metrics_table
 from sparkfusion.plan.stage import Head, StageGraph
 from sparkfusion.runner.base import RunningJob
 from sparkfusion.session.row_window import RowWindow
+from sparkfusion.worker import open_work
 from sparkfusion.worker.task import TaskReport
 
 
@@ -41,6 +44,8 @@ class RunningQuery(Iterator[pa.RecordBatch]):
         self._lock = threading.Lock()
         self._complete = False
         self._over = False
+        self._process = os.getpid()
+        open_work.add(_closers)
 
     def __next__(self) -> pa.RecordBatch:
         while not self._over:
@@ -141,8 +146,14 @@ class RunningQuery(Iterator[pa.RecordBatch]):
         self.close()
 
     def __del__(self) -> None:
-        if not self._over:
+        """Stop a query that nobody refers to any more, on another thread: a garbage collection may interrupt a thread
+        that holds the lock of a subscriber, or one that the query waits for."""
+        if self._over or self._process != os.getpid():  # a forked child leaves the query to its parent
+            return
+        if sys.is_finalizing():  # no other thread runs or can be started
             self.close()
+        else:
+            _Closer(self).start()
 
     def _next_frame(self) -> pa.RecordBatch | None:
         try:
@@ -176,6 +187,30 @@ class RunningQuery(Iterator[pa.RecordBatch]):
             self._complete = complete
             self._over = True
             return True
+
+
+class _Closer(threading.Thread):
+    """Closes a query that nobody refers to any more."""
+
+    def __init__(self, running: RunningQuery) -> None:
+        super().__init__(name=f"sparkfusion-{running.id}-closer", daemon=True)
+        self._running = running
+
+    def run(self) -> None:
+        self._running.close()
+
+
+class _Closers:
+    """The closers of this process, as work under way: when the process ends, it waits for them."""
+
+    def stop(self) -> None:
+        """Nothing: they stop their queries."""
+
+    def is_running(self) -> bool:
+        return any(isinstance(thread, _Closer) for thread in threading.enumerate())
+
+
+_closers = _Closers()
 
 
 def decide_schema(promised: pa.Schema, seen: pa.Schema) -> pa.Schema:
