@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 import sparkfusion
 from tests.behaviour.parts import DISTRIBUTED
 from tests.runners import ALL_ON_SPARK, SPLIT
@@ -15,6 +17,7 @@ CONFIG = {**DISTRIBUTED, **SPLIT, **ALL_ON_SPARK}
 TEXT = "select shop, count(*) as n, sum(id) from connect_sales group by shop order by shop"
 
 
+@pytest.mark.long
 def test_a_text_and_its_dataframe_have_sparks_answer(remote_spark: SparkSession) -> None:
     spark: Any = remote_spark
     spark.range(100).selectExpr("id", "id % 3 as shop").createOrReplaceTempView("connect_sales")

@@ -124,7 +124,7 @@ SHAPES: dict[str, Callable[[DataFrame, SparkSession], DataFrame]] = {
     "a table of the catalog": lambda _, s: s.table("sf_fast.sales").groupBy("kind").agg(F.min("price")),
     "empty": lambda t, _: t.where("id < 0").groupBy().count(),
 }  # fmt: skip
-SHAPES_SAMPLE = {"aggregate", "window", "functions", "subquery"}
+SHAPES_SAMPLE = {"aggregate", "functions"}
 
 
 @pytest.mark.parametrize(

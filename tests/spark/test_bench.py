@@ -12,6 +12,7 @@ from sparkfusion.bench import run_tpch
 from sparkfusion.bench.bench_result import OURS, SINGLE_NODE, SPARK_SQL
 
 
+@pytest.mark.long
 def test_spark_sql_takes_turns_and_its_views_go_again(spark: SparkSession, tmp_path: Path) -> None:
     with sparkfusion.connect(spark, config={"sparkfusion.bytes_per_partition": 1}) as session:
         result = run_tpch(session, scale=0.001, queries="6,15", rounds=1, data=tmp_path)

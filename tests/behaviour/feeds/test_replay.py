@@ -87,6 +87,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("query", SHAPES.values(), ids=SHAPES)
+@pytest.mark.runners("local", "flight", "spark-spark", reason="tasks of every shape get units in the same way")
 @pytest.mark.sample("local", "flight")
 def test_after_a_failure_in_other_shapes(session: Session, tmp_path: Path, query: str) -> None:
     session.config["sparkfusion.feed_units_ahead"] = 4
