@@ -10,7 +10,7 @@ import datafusion
 import pyarrow as pa
 import pytest
 
-from sparkfusion import Session, UserError
+from sparkfusion import RunningQuery, Session, UserError
 from sparkfusion.observe.events import (
     Event,
     QueryFailed,
@@ -23,6 +23,7 @@ from sparkfusion.observe.events import (
     TaskRunning,
     TaskStarted,
 )
+from sparkfusion.runner import coordinated_job
 from tests.behaviour.parts import PARTS, TOTAL, names_of, record
 from tests.behaviour.probes import PATIENCE
 from tests.runners import FLIGHT, LOCAL, RESIDENT, Runner
@@ -138,6 +139,26 @@ def test_subscriber_that_raises_does_not_disturb_the_query(session: Session, kin
     asking.join(PATIENCE / 4)
     assert outcome == [7], "the query hangs" if asking.is_alive() else outcome
     assert kind.__name__ in names_of(others)
+
+
+@pytest.mark.runners("local", reason="tasks tell elsewhere on other threads than their own")
+@pytest.mark.parametrize("kind", [TaskRunning, TaskFinished, StageStarted])
+def test_subscriber_may_close_the_query(session: Session, kind: type[Event], monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a thread that the query itself waits for; with a patience without end, that would hang."""
+    monkeypatch.setattr(coordinated_job, "PATIENCE_SECONDS", 10 * PATIENCE)
+    closed = threading.Event()
+    started = threading.Event()
+    running: list[RunningQuery] = []
+
+    def close(event: Event) -> None:
+        if isinstance(event, kind) and started.wait(PATIENCE):
+            running[0].close()
+            closed.set()
+
+    session.subscribe(close)
+    running.append(session.sql(QUERY).stream())
+    started.set()
+    assert closed.wait(PATIENCE)
 
 
 def test_events_of_two_queries_carry_their_own_ids(session: Session) -> None:

@@ -83,9 +83,13 @@ class CoordinatedJob(ABC):
 
     def close(self) -> None:
         self.stop()
-        # a forgotten stream is collected on any thread, the coordinator's own too
-        if self._thread is not None and self._thread is not threading.current_thread():
+        if self._thread is not None and not self._is_on_its_own_thread():
             self._thread.join(PATIENCE_SECONDS)
+
+    def _is_on_its_own_thread(self) -> bool:
+        """Whether this is a thread that the coordinator waits for, or the coordinator's: a subscriber may close the
+        query when it hears of an event."""
+        return threading.current_thread() is self._thread or self._pool.is_on_its_own_thread()
 
     def reports(self) -> list[TaskReport]:
         return self._coordinator.reports()

@@ -34,6 +34,10 @@ class TaskPool:
                 self._threads.append(thread)
                 thread.start()
 
+    def is_on_its_own_thread(self) -> bool:
+        """Whether the caller runs on a thread of the pool."""
+        return threading.current_thread() in self._threads
+
     def close(self, timeout: float) -> bool:
         """Run the queued calls, end the threads and wait for them. False if some are still busy after the timeout."""
         with self._lock:
