@@ -134,6 +134,8 @@ class Session(TableMethods):
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
         """Call `subscriber` with every event of this session's queries. Call the returned function to end that.
 
+        It is called from several threads, also at the same time.
+
         >>> events = []
         >>> unsubscribe = session.subscribe(events.append)
         >>> _ = orders.collect()
