@@ -150,7 +150,7 @@ class _SparkAttempt:
     def copies(self, report: TaskReport) -> Iterator[tuple[int, bytes]]:
         """The same rows for the partition of the answers, if they are few enough."""
         outlet = self._stage.outlet
-        if isinstance(outlet, ToRows) and report.manifest.bytes <= outlet.copy_bytes:
+        if isinstance(outlet, ToRows) and outlet.copy_bytes and report.manifest.bytes <= outlet.copy_bytes:
             for _, row in self.frames(report):
                 yield self.outputs, row
 

@@ -48,7 +48,8 @@ class ToRows:
 
     Attributes:
         keyed: for a shuffle, each row comes after its partition's number.
-        copy_bytes: a task that wrote no more than this sends its frames a second time, to where its answer goes.
+        copy_bytes: a task that wrote no more than this sends its frames a second time, to where its answer goes; 0 for
+            none.
     """
 
     keyed: bool
