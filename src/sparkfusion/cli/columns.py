@@ -21,6 +21,8 @@ _MARKS_IN_CSV = (b",", b'"', b"\n", b"\r")
 _RARE_SPACES = b"\t\x0b\x0c\x1c\x1d\x1e\x1f"
 # Arrow and Python write the same digits between these sizes, and neither writes an exponent.
 _LEAST_PLAIN, _MOST_PLAIN = 1e-4, 1e10
+_LINE_END = pa.py_buffer(b"\n")
+_FIRST_ROWS = 1024
 _MANY = 0.3  # of the values: to change all of them is then faster than to pick these
 
 
@@ -41,8 +43,10 @@ def csv_lines(batch: pa.RecordBatch) -> Iterator[pa.Buffer]:
         if all(bare for _, bare in columns):
             yield _write_bare([column for column, _ in columns])
         else:
-            *fields, last = (_csv_text(column) for column, _ in columns)
-            yield _join_rows([*fields, _join([last, "\n"])], between=",")
+            first, *fields = (_csv_text(column) for column, _ in columns)
+            # each line's end is put before the next one: the first column is mostly shorter to copy than the last
+            yield _join_rows([_join(["\n", first]), *fields], between=",")[1:]
+            yield _LINE_END
 
 
 def json_objects(names: list[str], batch: pa.RecordBatch, between: str) -> Iterator[str]:
@@ -140,12 +144,28 @@ def _column(column: pa.Array, write: Callable[[Plain], str], null: str, quote: s
     if types.is_integer(kind) or types.is_boolean(kind):
         return pc.fill_null(column.cast(_TEXT), null)
     if types.is_float32(kind) or types.is_float64(kind):
-        return pc.fill_null(_floats(column.cast(pa.float64()), write), null)
+        bits = column.cast(pa.float64()).view(pa.int64())  # so that 0.0 and -0.0 are two values
+        return pc.fill_null(_distinct(bits, lambda values: _floats(values.view(pa.float64()), write)), null)
     if types.is_decimal(kind):
-        shown = column.cast(pa.string())
-        if not pc.any(pc.match_substring(shown, "E")).as_py():  # Arrow shortens some, which we do not
-            return pc.fill_null(shown.cast(_TEXT), null)
+        return pc.fill_null(_distinct(column, lambda values: _decimals(values, write)), null)
     return pa.array([write(value) for value in plain(column)], _TEXT)
+
+
+def _distinct(column: pa.Array, show: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    """What `show` makes of a column. If the first rows have few different values, it gets each value once: a column of
+    discounts then takes a tenth of the time."""
+    first = column.slice(0, _FIRST_ROWS)
+    if pc.count_distinct(first).as_py() > len(first) // 4:
+        return show(column)
+    encoded = column.dictionary_encode()
+    return show(encoded.dictionary).take(encoded.indices)
+
+
+def _decimals(column: pa.Array, write: Callable[[Plain], str]) -> pa.Array:
+    shown = column.cast(pa.string())
+    if pc.any(pc.match_substring(shown, "E")).as_py():  # Arrow shortens some, which we do not
+        return _written(column, write)
+    return shown.cast(_TEXT)
 
 
 def _floats(column: pa.Array, write: Callable[[Plain], str]) -> pa.Array:

@@ -77,6 +77,19 @@ def test_columns_are_written_like_their_values_one_by_one(name: str) -> None:
     assert json.loads(written(table, "json")) == [json.loads(line) for line in written(table, "jsonl").splitlines()]
 
 
+@pytest.mark.parametrize("first", [0, 3_000])
+def test_values_that_come_often_are_written_like_others(first: int) -> None:
+    """Each of few values is written once. The rows after the first ones may have many others."""
+    few = [0.0, -0.0, 0.25, float("nan"), float("-inf"), None, 1e22, 3.0]
+    values = [*range(first), *few * 400, *(number / 7 for number in range(2_000))]
+    floats = pa.array([None if value is None else float(value) for value in values])
+    decimals = pa.array([Decimal(number % 5).scaleb(-2) for number in range(3_000)], pa.decimal128(12, 2))
+    for column in (floats, decimals):
+        batch = pa.record_batch({"n": column})
+        assert lines_of(batch, "csv") == ["n", *map(csv_field, plain(column))]
+        assert lines_of(batch, "jsonl") == [f'{{"n":{encode(value)}}}' for value in plain(column)]
+
+
 def test_rows_without_quotes_are_written_like_rows_with_quotes() -> None:
     """Arrow's own writer writes the first ones, and joins make the others."""
     bare = EVERY_KIND.select(["integer", "flag", "float", "float32", "decimal", "tiny", "day", "moment", "zoned"])
@@ -235,10 +248,10 @@ def test_one_result_as_a_file_of_arrow(tmp_path: Path, form: OutputFormat) -> No
     assert read.to_pydict() == {"x": [1, None] * 2, "x_1": ["a", "b"] * 2}
 
 
-def csv_of(batch: pa.RecordBatch) -> list[str]:
+def lines_of(batch: pa.RecordBatch, form: OutputFormat) -> list[str]:
     """The lines of one batch; no value may have a line end."""
     out = io.StringIO(newline="")
-    write(batch.schema, [batch], out, "csv")
+    write(batch.schema, [batch], out, form)
     return out.getvalue().removesuffix("\n").split("\n")
 
 
@@ -250,7 +263,7 @@ def test_floats_are_written_like_python_writes_them() -> None:
     values += [scale * near for scale in (1e-5, 1e-4, 1e9, 1e10, 1e15, 1e16) for near in (1.0, 1 - 2**-53, 1 + 2**-52)]
     for kind in (pa.float64(), pa.float32()):
         batch = pa.record_batch({"f": pa.array(values, kind)})
-        assert csv_of(batch) == ["f", *map(repr, batch.column("f").to_pylist())]
+        assert lines_of(batch, "csv") == ["f", *map(repr, batch.column("f").to_pylist())]
 
 
 @pytest.mark.parametrize("letters", ["ab ,", 'ab "', "ab\r", "ab", "ab \t,", "aé ,", "a\u2003,"])
@@ -261,7 +274,7 @@ def test_texts_are_quoted_like_one_by_one_in_every_part_of_a_batch(letters: str,
     values = [None if chosen.random() < 0.1 else text for text in texts]
     batch = pa.record_batch({"t": pa.array(values, pa.string()).cast(kind)})
     for start in (0, 1, 100):
-        assert csv_of(batch.slice(start, 150)) == ["t", *map(csv_field, values[start : start + 150])]
+        assert lines_of(batch.slice(start, 150), "csv") == ["t", *map(csv_field, values[start : start + 150])]
 
 
 def test_csv_in_a_file_follows_what_was_written_before(tmp_path: Path) -> None:
