@@ -16,8 +16,10 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize(
     ("arguments", "count"),
-    [(("--at-once", "12"), len(CASES)), (("--at-once", "6", "--on", "flight", "--kinds"), len(KINDS))],
-    ids=["local", "flight"],
+    [
+        pytest.param(("--at-once", "12"), len(CASES), id="local"),
+        pytest.param(("--at-once", "6", "--on", "flight", "--kinds"), len(KINDS), id="flight", marks=pytest.mark.long),
+    ],
 )
 def test_programs_end_with_their_own_status(arguments: tuple[str, ...], count: int) -> None:
     """Every way to end, many programs at once. Native threads that were inside of Python made some of them crash, or

@@ -293,10 +293,8 @@ def tpch(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.mark.usefixtures("tpch")
-@pytest.mark.parametrize(
-    "number",
-    [pytest.param(number, marks=() if number == 3 else pytest.mark.long) for number in TPCH_QUERIES],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("number", TPCH_QUERIES)
 def test_tpch_as_dataframes(spark: SparkSession, number: int) -> None:
     theirs = spark.sql(TPCH.queries()[number])
     assert assert_like_spark(theirs, theirs).startswith("distributed")

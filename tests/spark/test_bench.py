@@ -26,6 +26,7 @@ def test_spark_sql_takes_turns_and_its_views_go_again(spark: SparkSession, tmp_p
         assert "lineitem" not in [table.name for table in spark.catalog.listTables()]
 
 
+@pytest.mark.long
 def test_views_of_the_user_are_not_replaced(spark: SparkSession, tmp_path: Path) -> None:
     spark.range(3).createOrReplaceTempView("orders")
     try:
