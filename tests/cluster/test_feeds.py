@@ -10,7 +10,11 @@ from tests.cluster.conftest import Run
 from tests.cluster.experiment import Fault, Kind
 from tests.cluster.tables import GROUPED, JOINED
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(func_only=True)]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.timeout(func_only=True),
+    pytest.mark.parametrize("store", ["spark"], indirect=True),  # units do not go through stores
+]
 
 ONE_BY_ONE = {"sparkfusion.feed_units_ahead": 1}
 """Each grant is one unit, so a task has done some when it is harmed."""
