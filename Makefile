@@ -21,8 +21,8 @@ GIGABYTES ?= 2
 SCALES ?= tpch:1,tpch:10,tpcds:1
 ENGINES ?=
 QUERIES ?=
-# Five processes share the modules: on two cores, some of them always wait. Two of them start Spark.
-TESTS := $(BIN)/python -m pytest -n 5 --dist loadscope --no-loadscope-reorder
+# Four processes share the modules: on two cores, some of them always wait. Two of them start Spark.
+TESTS := $(BIN)/python -m pytest -n 4 --dist loadscope --no-loadscope-reorder
 # Tests start hundreds of processes. Without compiled files, each would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
