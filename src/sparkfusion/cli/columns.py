@@ -21,6 +21,7 @@ _MARKS_IN_CSV = (b",", b'"', b"\n", b"\r")
 _RARE_SPACES = b"\t\x0b\x0c\x1c\x1d\x1e\x1f"
 # Arrow and Python write the same digits between these sizes, and neither writes an exponent.
 _LEAST_PLAIN, _MOST_PLAIN = 1e-4, 1e10
+_PLAIN_SCALES = range(7)  # Arrow writes no exponent for decimals with so many digits after the point
 _LINE_END = pa.py_buffer(b"\n")
 _FIRST_ROWS = 1024
 _MANY = 0.3  # of the values: to change all of them is then faster than to pick these
@@ -163,7 +164,8 @@ def _distinct(column: pa.Array, show: Callable[[pa.Array], pa.Array]) -> pa.Arra
 
 def _decimals(column: pa.Array, write: Callable[[Plain], str]) -> pa.Array:
     shown = column.cast(pa.string())
-    if pc.any(pc.match_substring(shown, "E")).as_py():  # Arrow shortens some, which we do not
+    # Arrow writes some values with an exponent, which we do not
+    if column.type.scale not in _PLAIN_SCALES and pc.any(pc.match_substring(shown, "E")).as_py():
         return _written(column, write)
     return shown.cast(_TEXT)
 

