@@ -21,7 +21,7 @@ FAST_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """The JVM's cheap compiler, because it lives for minutes."""
 
 ROOT = Path(__file__).parents[1]
-DAEMON = "tests.spark_daemon"
+DAEMON = "sparkfusion.runner.spark.daemon"
 LOOKUP = "-m pyspark.daemon pyspark.sql.worker.lookup_data_sources"
 """Spark looks for Python data sources in a process of its own, when a statement names a format."""
 
@@ -63,7 +63,6 @@ def _start(scratch: Path) -> SparkSession:
             "spark.driver.memory": "512m",
             "spark.local.dir": str(scratch),
             "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-            "spark.python.daemon.module": DAEMON,
             "spark.python.task.killTimeout": "100ms",  # tests cancel a lot; Spark waits two seconds
             "spark.executorEnv.PYTHONPATH": str(ROOT),  # functions of tests travel by the name of their module
         }

@@ -16,10 +16,11 @@ from tests.cluster.experiment import Answer, Experiment, Fault, Store
 from tests.cluster.probes import EXECUTOR
 from tests.cluster.process import ClusterProcess
 from tests.cluster.tables import CONFIG, FUNCTIONS, write_tables
+from tests.spark_session import DAEMON
 
 STORES: tuple[Store, ...] = ("shared", "spark")
 
-SPARK_WORKER = "-m pyspark.daemon pyspark.worker"
+SPARK_WORKER = f"-m {DAEMON} pyspark.worker"
 
 
 @pytest.fixture(scope="package")

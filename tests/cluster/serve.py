@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from benchmarks.line_server import keep_stdout, read_requests
+from tests.spark_session import DAEMON
 
 if TYPE_CHECKING:
     from tests.cluster.laboratory import Laboratory
@@ -53,12 +54,13 @@ def _settings(home: Path) -> dict[str, str]:
         "spark.eventLog.dir": (home / "events").as_uri(),
         "spark.eventLog.compress": "false",
         "spark.eventLog.rolling.enabled": "false",
-        # A task that is slower than the others by seconds gets a copy: what a loaded machine does to a task should not.
+        # A task that waits for a copy gets one after these seconds. One that a busy machine slows down should not.
         "spark.speculation": "true",
         "spark.speculation.interval": "100ms",
         "spark.speculation.multiplier": "1.1",
         "spark.speculation.quantile": "0.5",
-        "spark.speculation.minTaskRuntime": "2s",
+        "spark.speculation.minTaskRuntime": "6s",
+        "spark.python.daemon.module": DAEMON,
         # A lost executor does not come back to be asked again.
         "spark.shuffle.io.maxRetries": "1",
         "spark.shuffle.io.retryWait": "100ms",

@@ -9,6 +9,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import datafusion
+import psutil
 import pytest
 from pyspark.sql import SparkSession
 
@@ -53,6 +55,16 @@ def test_the_active_session_is_found_from_any_thread(spark: SparkSession, tmp_pa
     thread.join()
     assert found == [True]
     assert len(spark.range(3).collect()) == 3
+
+
+def test_workers_of_a_local_spark_are_forked_with_their_imports(spark: SparkSession) -> None:
+    """The process that forks Python workers has loaded DataFusion itself, so a new worker need not."""
+
+    def libraries_of_the_daemon(_: int) -> list[str]:
+        return [Path(each.path).name for each in psutil.Process(os.getppid()).memory_maps()]
+
+    (found,) = spark.sparkContext.parallelize([0], 1).map(libraries_of_the_daemon).collect()
+    assert Path(datafusion._internal.__file__).name in found
 
 
 def test_tasks_and_partitions_follow_sparks_cores(spark: SparkSession) -> None:

@@ -24,6 +24,8 @@ TUNED = {
 }
 """What someone would set on one small machine. The defaults are 200 shuffle partitions and broadcasts up to 10 MB."""
 
+QUICK_WORKERS = {"spark.python.daemon.module": "sparkfusion.runner.spark.daemon"}
+"""As docs/deploy.md advises. Spark ends idle Python workers after a minute, and the engines take turns."""
 DRIVER_MEMORY, EXECUTOR_MEMORY = "1g", "2g"
 
 
@@ -48,7 +50,7 @@ def open_spark(tables: Tables, home: Path) -> Iterator[Mapping[str, Ask]]:
 def open_executors(tables: Tables, home: Path) -> Iterator[Mapping[str, Ask]]:
     from tests.cluster.standalone import Size, start_cluster
 
-    size = Size(DRIVER_MEMORY, EXECUTOR_MEMORY, java="")
+    size = Size(DRIVER_MEMORY, EXECUTOR_MEMORY, java="", settings=QUICK_WORKERS)
     with start_cluster(home, size) as spark, sparkfusion.connect(spark) as session:
         yield {"executors": ask(session, tables), "spark-sql-executors": ask_spark(spark, TUNED, tables)}
 

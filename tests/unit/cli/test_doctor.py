@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sparkfusion.cli.doctor.finding import Finding
-from sparkfusion.cli.doctor.on_target import check_spark_configuration, check_target
+from sparkfusion.cli.doctor.on_target import check_python_workers, check_spark_configuration, check_target
 from sparkfusion.cli.doctor.this_machine import check_memory, check_ports
 from sparkfusion.config import MIB, Settings
 from tests.unit.cli.conftest import Invoke
@@ -75,6 +75,13 @@ def test_workers(workers: list[WorkerProcess]) -> None:
     assert found.state == "wrong"
     assert found.remedy == "is it running? sparkfusion worker --port 9"
     assert "secret" not in found.subject + found.text
+
+
+def test_new_python_workers() -> None:
+    (found,) = check_python_workers({"spark.master": "yarn"})
+    assert found.state == "note"
+    assert "spark.python.daemon.module to sparkfusion.runner.spark.daemon" in (found.remedy or "")
+    assert not list(check_python_workers({"spark.python.daemon.module": "a.daemon.of.your.own"}))
 
 
 def test_memory_of_executors() -> None:

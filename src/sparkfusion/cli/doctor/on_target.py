@@ -20,6 +20,7 @@ _SETTINGS = {
     "sparkfusion.small_stage_bytes": 0,
     "sparkfusion.require_distributed": True,
 }
+_DAEMON_SETTING = "spark.python.daemon.module"
 _QUERY = "select k, count(*) as n, sum(v) as s from sparkfusion_doctor group by k order by k"
 _KEYS, _PARTS, _ROWS = 7, 4, 700
 
@@ -40,6 +41,7 @@ def check_target(target: str) -> Iterator[Finding]:
             if spark is not None:
                 chosen = session.config.ours.integer("task_memory_bytes")
                 yield from check_spark_configuration(spark.configuration(), chosen)
+                yield from check_python_workers(spark.configuration())
             yield _check_answer(subject, session)
         except Exception as error:
             yield finding_of(subject, error)
@@ -57,6 +59,15 @@ def check_spark_configuration(configuration: Mapping[str, str], task_memory: int
         return
     text, _, remedy = problem.partition(". Set ")
     yield Finding("executor memory", "wrong", text, f"set {remedy}" if remedy else None)
+
+
+def check_python_workers(configuration: Mapping[str, str]) -> Iterator[Finding]:
+    """Whether new Python workers come with their imports."""
+    if configuration.get(_DAEMON_SETTING) is None:
+        remedy = (
+            f"set {_DAEMON_SETTING} to sparkfusion.runner.spark.daemon, if sparkfusion is installed on the executors"
+        )
+        yield Finding("Python workers", "note", "a new one imports for up to a second before its first task", remedy)
 
 
 def _check_answer(subject: str, session: Any) -> Finding:

@@ -21,6 +21,7 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    "spark.python.daemon.module": "sparkfusion.runner.spark.daemon",
     "spark.python.unix.domain.socket.enabled": "true",
 }
 
