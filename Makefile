@@ -50,8 +50,7 @@ test: check ## linters, types and every test, on Spark a sample: about 13 minute
 	$(TESTS) --jvms 2 -m "not long"
 
 test-long: setup ## what `make test` leaves out, on Spark, on workers and on clusters that lose executors: 25 to 30 minutes
-	$(TESTS) --jvms 3 -m long --ignore tests/cluster
-	$(BIN)/python -m pytest -m long tests/cluster --ignore tests/cluster/test_deployed.py # alone: Spark decides by the time that tasks take
+	$(TESTS) -n 5 --jvms 3 -m long --ignore tests/cluster/test_deployed.py # one process more: that of the cluster mostly waits
 
 test-standalone: setup ## a standalone Spark cluster: a sample of the behaviour tests, a shipped environment, executors that come and go
 	$(BIN)/python -m pytest --standalone -k standalone tests/behaviour # a process has one classic Spark

@@ -268,10 +268,11 @@ def runner_of(item: pytest.Item) -> str | None:
 
 
 def needs_spark(item: pytest.Item) -> bool:
-    fixtures = getattr(item, "fixturenames", ())
-    return (
-        (runner_of(item) or "") in (*ON_SPARK, CONNECT, STANDALONE) or "spark" in fixtures or "remote_spark" in fixtures
-    )
+    return (runner_of(item) or "") in (*ON_SPARK, CONNECT, STANDALONE) or _uses(item, "spark", "remote_spark")
+
+
+def _uses(item: pytest.Item, *fixtures: str) -> bool:
+    return not set(fixtures).isdisjoint(getattr(item, "fixturenames", ()))
 
 
 def in_order(items: list[pytest.Item], *, spark_first: bool = False) -> list[pytest.Item]:
@@ -280,10 +281,15 @@ def in_order(items: list[pytest.Item], *, spark_first: bool = False) -> list[pyt
     A runner stays until the end of the run, with what it adds to the check for leftovers: tests without one go first.
 
     Args:
-        spark_first: for two processes that share the modules: the slowest ones come first.
+        spark_first: for processes that share the modules: those that take longest come first, so clusters before Spark.
     """
     ranks = {name: rank for rank, name in enumerate((None, *NAMES, *WIDE, *CLUSTERS))}
-    return sorted(items, key=lambda item: (needs_spark(item) != spark_first, ranks[runner_of(item)]))
+
+    def place(item: pytest.Item) -> tuple[bool, bool, int]:
+        waits = spark_first and not _uses(item, "cluster", "wide_cluster")
+        return waits, needs_spark(item) != spark_first, ranks[runner_of(item)]
+
+    return sorted(items, key=place)
 
 
 def _named_by(mark: pytest.Mark, test: pytest.Function) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """How the processes of a parallel run share the tests.
 
 A module stays in one process, because its tests share sessions. What is expensive to start, two processes start instead
-of four: `--jvms 2` gives the modules that need Spark to two of them, and those of Spark Connect to one.
+of four: `--jvms 2` gives the modules that need Spark to two of them, and those of Spark Connect to one. The tests of
+`tests/cluster` share one cluster, so they run in one process. They mostly wait, and the others use the cores.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.runners import CONNECT, ON_SPARK
+
+CLUSTER = "cluster"
 
 
 class Shares(LoadScopeScheduling):  # type: ignore[misc]
@@ -28,21 +31,25 @@ class Shares(LoadScopeScheduling):  # type: ignore[misc]
         needed = server_of(nodeid)
         if not self._jvms or needed is None:
             return module
-        if needed == CONNECT:
-            return CONNECT
+        if needed in (CLUSTER, CONNECT):
+            return needed
         return f"{needed} {self._with_spark.setdefault(module, len(self._with_spark) % self._jvms)}"
 
 
 def server_of(nodeid: str) -> str | None:
-    """What a test needs that takes long to start: a Spark of its own, a Spark Connect server, or nothing.
+    """What a test needs that takes long to start: a Spark of its own, a Spark Connect server, a cluster, or nothing.
 
     >>> server_of("tests/behaviour/test_queries.py::test_query[spark-shared-inner]")
     'spark'
     >>> server_of("tests/connect/test_connect_tables.py::test_types")
     'connect'
+    >>> server_of("tests/cluster/test_cancel.py::test_cancel_in_the_middle[spark]")
+    'cluster'
     >>> server_of("tests/behaviour/test_queries.py::test_query[local-spark]")
     """
     module, _, test = nodeid.partition("::")
+    if module.startswith("tests/cluster/"):
+        return CLUSTER
     runner = next(iter(re.findall(rf"\[({'|'.join((CONNECT, *ON_SPARK))})[-\]]", test)), None)
     if runner == CONNECT or module.startswith("tests/connect/"):
         return CONNECT
