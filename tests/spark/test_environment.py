@@ -133,6 +133,7 @@ def test_workers_that_lack_packages(unchecked: SparkSession, monkeypatch: pytest
         files={
             **metadata("datafusion", "54.1.0"),
             "cloudpickle.py": "raise ImportError('libnothing.so: cannot open shared object file')",
+            "sparkfusion/runner/spark/daemon.py": "import pyspark.daemon as plain; plain.manager()",  # as Spark's own
         },
     )
     monkeypatch.setattr(unchecked.sparkContext, "pythonExec", str(other))
@@ -149,6 +150,14 @@ def test_workers_that_lack_packages(unchecked: SparkSession, monkeypatch: pytest
     assert f"PYSPARK_PYTHON={sys.executable}" in (caught.value.hint or "")
     monkeypatch.undo()
     assert unchecked.sparkContext.parallelize([1, 2]).collect() == [1, 2]
+
+
+def test_workers_that_lack_the_daemon(unchecked: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The local Spark of the tests has a daemon of sparkfusion, and this Python has no sparkfusion."""
+    monkeypatch.setattr(unchecked.sparkContext, "pythonExec", str(python_with(tmp_path)))
+    with pytest.raises(UserError, match="names a module of sparkfusion, and executors have no sparkfusion") as caught:
+        check_executors(unchecked.sparkContext)
+    assert (caught.value.hint or "").startswith("remove the setting")
 
 
 def test_connecting_does_not_wait_for_executors(unchecked: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,9 @@ _ANY_PYTHON = "python3"  # Spark's default
 _SHOWN_HOSTS = 3
 MOST_TASKS = 64
 _OTHER_PYTHON = re.compile(r"Python in worker has different version: (\S+) than")
+_NO_DAEMON = re.compile(
+    r"module specification for '(sparkfusion\.\S+)' \(ModuleNotFoundError: No module named 'sparkfusion'"
+)
 _FAILED_HOST = re.compile(r"\(TID \d+\) \((\S+) executor")
 _checked: weakref.WeakSet[SparkContext] = weakref.WeakSet()
 _checking = threading.Lock()
@@ -123,6 +126,12 @@ def _ask(ask: Callable[[], list[Answer]], here: Answer) -> list[Answer]:
     try:
         return ask()
     except Exception as error:
+        if _NO_DAEMON.search(str(error)):
+            raise UserError(
+                "Spark cannot start Python workers: the setting spark.python.daemon.module names a module of "
+                "sparkfusion, and executors have no sparkfusion installed",
+                hint="remove the setting, and sparkfusion is sent to the executors; or install it there",
+            ) from error
         other = _OTHER_PYTHON.search(str(error))
         if other is None:
             raise spark_error(error, []) from error

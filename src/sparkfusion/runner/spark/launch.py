@@ -21,9 +21,10 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.python.daemon.module": "sparkfusion.runner.spark.daemon",
     "spark.python.unix.domain.socket.enabled": "true",
 }
+_IMPORTED_BEFORE = {"spark.python.daemon.module": "sparkfusion.runner.spark.daemon"}
+"""Only for workers of this Python: another one may have no sparkfusion, and would get it when workers run."""
 
 
 def local_session() -> tuple[SparkSession, bool]:
@@ -43,11 +44,12 @@ def session_at(master: str) -> SparkSession:
 
 
 def start_local(master: str = MASTER, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """Start a local session whose workers run the Python that this process runs."""
+    """Start a local session. Its workers run the Python that this process runs, unless PYSPARK_PYTHON is set."""
     ensure_java(Path(tempfile.gettempdir()))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    quick = _IMPORTED_BEFORE if os.environ["PYSPARK_PYTHON"] == sys.executable else {}
     builder = SparkSession.builder.master(master).appName("sparkfusion")
-    for name, value in {**SETTINGS, **(settings or {})}.items():
+    for name, value in {**SETTINGS, **quick, **(settings or {})}.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
