@@ -6,8 +6,8 @@ CLUSTER = "spark://head:7077"
 
 
 class Conf(dict[str, str]):
-    def contains(self, name: str) -> bool:
-        return name in self
+    def getAll(self) -> list[tuple[str, str]]:  # noqa: N802
+        return list(self.items())
 
 
 class Context:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sparkfusion.errors import UserError
-from sparkfusion.runner.spark.master import is_local
+from sparkfusion.runner.spark.master import is_local, settings_of
 from sparkfusion.runner.spark.shipping import ship_package
 from sparkfusion.runner.spark.spark_errors import spark_error
 
@@ -103,7 +103,7 @@ def _run_this_python(spark: SparkContext) -> None:
     """
     if not is_local(spark) or spark.pythonExec != _ANY_PYTHON:
         return
-    if "PYSPARK_PYTHON" not in os.environ and not spark.getConf().contains("spark.pyspark.python"):
+    if "PYSPARK_PYTHON" not in os.environ and "spark.pyspark.python" not in settings_of(spark):
         spark.pythonExec = sys.executable
 
 

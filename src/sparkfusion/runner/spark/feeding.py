@@ -12,7 +12,7 @@ from sparkfusion.errors import ProtocolError, UserError
 from sparkfusion.exchange.delivery import Delivery
 from sparkfusion.feed.book import FeedBook, TaskUnits
 from sparkfusion.ids import QueryId
-from sparkfusion.runner.spark.master import is_local
+from sparkfusion.runner.spark.master import is_local, settings_of
 from sparkfusion.transport.feed_address import FedTask, FeedAddress, ServedQuery
 from sparkfusion.worker.carry_out import TaskEnds
 
@@ -26,7 +26,7 @@ LOOPBACK = "127.0.0.1"
 
 def driver_host(spark: SparkContext) -> str:
     """The address of the driver for its tasks."""
-    return LOOPBACK if is_local(spark) else str(spark.getConf().get("spark.driver.host") or LOOPBACK)
+    return LOOPBACK if is_local(spark) else str(settings_of(spark).get("spark.driver.host") or LOOPBACK)
 
 
 def served_query(book: FeedBook, delivery: Delivery, directory: str) -> ServedQuery:

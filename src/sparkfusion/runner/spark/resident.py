@@ -20,7 +20,7 @@ from sparkfusion.runner.spark.classic_tables import ClassicTables
 from sparkfusion.runner.spark.environment import check_executors
 from sparkfusion.runner.spark.executor_memory import ExecutorBudget
 from sparkfusion.runner.spark.feeding import LazyFeedServer
-from sparkfusion.runner.spark.master import is_local, slots_of_executor
+from sparkfusion.runner.spark.master import is_local, settings_of, slots_of_executor
 from sparkfusion.runner.spark.protection import network_protection
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class ResidentWorkers:
             held = f", and {others} of them are held by other sessions" if others else ""
             tasks = "one task" if slots == 1 else f"{slots} tasks"
             return f"an executor runs {tasks} at once{held}, and a resident worker would leave none for Spark jobs"
-        protection = network_protection(self._spark.getConf().get)
+        protection = network_protection(settings_of(self._spark).get)
         if protection is not None and not is_local(self._spark):
             return f"Spark protects its network ({protection}), and connections to resident workers are not encrypted"
         return None if find_spec("pyarrow._flight") is not None else "this pyarrow does not contain Arrow Flight"

@@ -22,7 +22,7 @@ from sparkfusion.runner.spark.executor_memory import Conf, ExecutorBudget, read_
 from sparkfusion.runner.spark.feeding import LazyFeedServer, driver_host
 from sparkfusion.runner.spark.head_start import HeadStart
 from sparkfusion.runner.spark.lineage import DataFrames
-from sparkfusion.runner.spark.master import is_local
+from sparkfusion.runner.spark.master import is_local, settings_of
 from sparkfusion.runner.spark.protection import check_files, network_protection
 from sparkfusion.runner.spark.reach import check_reach
 from sparkfusion.runner.spark.resident import ResidentWorkers, is_wanted
@@ -42,7 +42,7 @@ class SparkRunner:
         self._context: SparkContext = self._session.sparkContext
         self._owned = owned
         self._jobs: LiveObjects[SparkJob] = LiveObjects()
-        self._conf: Conf = dict(self._context.getConf().getAll()).get
+        self._conf: Conf = settings_of(self._context).get
         self._memory = ExecutorBudget(functools.partial(read_memory, self._context.master or "", self._conf))
         self.spark = DataFrames(self._session, self._conf, self._memory)
         self._feeding = LazyFeedServer(functools.partial(driver_host, self._context), self._network_protection)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
+from sparkfusion.runner.spark.master import settings_of
 from sparkfusion.runner.spark.resident import count_holders
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ _TAKE_PROFILES = ("spark://", "local-cluster[", "yarn", "k8s://")
 
 def usual_cpus(spark: SparkContext) -> int:
     """How many CPUs Spark reserves for a task that asks for nothing."""
-    return int(spark.getConf().get("spark.task.cpus") or 1)
+    return int(settings_of(spark).get("spark.task.cpus") or 1)
 
 
 def most_cpus(spark: SparkContext) -> int:
@@ -25,7 +26,7 @@ def most_cpus(spark: SparkContext) -> int:
     With dynamic allocation, Spark would start other executors for such tasks. Without `spark.executor.cores`, the
     executors of a standalone cluster may differ in size, and a task might wait for one that is gone.
     """
-    conf, usual = spark.getConf(), usual_cpus(spark)
+    conf, usual = settings_of(spark), usual_cpus(spark)
     cores = conf.get("spark.executor.cores")
     grows = str(conf.get("spark.dynamicAllocation.enabled") or "").lower() == "true"
     if cores is None or grows or not (spark.master or "").startswith(_TAKE_PROFILES):
