@@ -12,9 +12,9 @@ from sparkfusion import Session
 from sparkfusion.verify import assert_distributed_eq, compare_tables
 from tests.behaviour.traps.conftest import PARTITIONED_JOINS
 from tests.conftest import Connect
-from tests.runners import CONNECT, FLIGHT, IN_SHUFFLE, LOCAL, TWO_BY_TWO, Runner
+from tests.runners import FLIGHT, IN_SHUFFLE, LOCAL, TWO_BY_TWO, Runner
 
-pytestmark = pytest.mark.sample(LOCAL, FLIGHT, "spark-local", "spark-spark", CONNECT)  # exchanges of every kind
+pytestmark = pytest.mark.sample(LOCAL, FLIGHT, "spark-local", "spark-spark")  # exchanges of every kind
 
 FILES = 3
 FORCED: dict[str, object] = {

@@ -13,6 +13,8 @@ from tests.runners import ALL_ON_SPARK, SPLIT
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
+pytestmark = pytest.mark.long  # it starts a server with a JVM of its own
+
 CONFIG = {**DISTRIBUTED, **SPLIT, **ALL_ON_SPARK}
 TEXT = "select shop, count(*) as n, sum(id) from connect_sales group by shop order by shop"
 

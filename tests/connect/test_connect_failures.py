@@ -17,6 +17,8 @@ from tests.connect_server import open_beside
 from tests.runners import ALL_ON_SPARK, SPLIT
 from tests.spark.troubles import flaky_disk, killed, troubled, user_mistake
 
+pytestmark = pytest.mark.long  # it starts a server with a JVM of its own
+
 SHUFFLED = "select k, sum(trouble(v)) as s from t group by k"
 
 

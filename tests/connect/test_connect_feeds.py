@@ -20,6 +20,8 @@ from tests.conftest import Connect
 from tests.suites.fake_s3 import fake_s3
 from tests.suites.feeds import Scripted, batch_of, exactly_once, feed_numbers, units_seen
 
+pytestmark = pytest.mark.long  # it starts a server with a JVM of its own
+
 UNITS = range(30)
 ALL = "select unit, v from f"
 MAILBOX = {"sparkfusion.feed_transport": "mailbox"}

@@ -26,6 +26,8 @@ from tests.connect_server import address_of, open_beside
 from tests.runners import ALL_ON_SPARK
 from tests.suites.fake_s3 import fake_s3
 
+pytestmark = pytest.mark.long  # it starts a server with a JVM of its own
+
 GROUPED = "select k, count(*) as n from t group by k"
 
 

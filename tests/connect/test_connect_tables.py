@@ -16,6 +16,8 @@ from tests.behaviour.parts import DISTRIBUTED, rows_of, write_parts
 from tests.conftest import Connect
 from tests.runners import some_first
 
+pytestmark = pytest.mark.long  # it starts a server with a JVM of its own
+
 COLUMNS = (
     "id",
     "id % 3 as flag",

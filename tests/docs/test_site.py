@@ -20,6 +20,8 @@ from sparkfusion import feeds, verify
 from tests.docs.snippets import ROOT
 from tools import docs_site, made_methods
 
+pytestmark = pytest.mark.long  # it builds the site
+
 _TAGS_THAT_LOAD = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
 _IMPORT = re.compile(r"(?:@import|url\()\s*['\"]?(https?:)?//")
 

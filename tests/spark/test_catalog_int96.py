@@ -15,6 +15,8 @@ from tests.conftest import Connect
 from tests.spark.catalog_rows import MICROS, assert_like_spark, database, how, rows_of
 from tests.spark.conf import settings
 
+pytestmark = pytest.mark.long  # one kind of column of one kind of table
+
 BY_DATAFUSION = "read by DataFusion"
 MOMENTS = [
     "0001-01-01 00:00:00",

@@ -16,6 +16,8 @@ from tests.spark.catalog_rows import assert_like_spark, database, how
 from tests.spark.compiled_java import java_classes
 from tests.suites.fake_s3 import FakeS3, fake_s3
 
+pytestmark = pytest.mark.long  # it starts an object store
+
 SPLIT = {"sparkfusion.bytes_per_partition": 1}
 _CLIENT = """
 import java.net.URI;

@@ -33,7 +33,7 @@ QUERIES = {
 JOIN = "select count(*) as n from (select {0} as v from t) a join (select v as w from t where v >= 0) b on a.v = b.w"
 
 
-@pytest.fixture(params=["local", "spark"])
+@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.long)])
 def session(request: pytest.FixtureRequest, connect: Connect, tmp_path: Path) -> Session:
     session = connect({**DISTRIBUTED, **ALL_ON_SPARK, "sparkfusion.store": request.param})
     session.register_parquet("t", write_parts(tmp_path))
