@@ -36,14 +36,6 @@ class DataFrame(DataFrameVerbs, DataFrameWrites):
     `print` and notebooks show the first rows, and so run the query, as datafusion-python does: see `__repr__`.
     """
 
-    def __init__(self, engine: Engine, query: LazyQuery) -> None:
-        """Sessions make them: `Session.sql`, `table`, `read_parquet` and the like."""
-        self._engine = engine
-        self._query = query
-
-    def _with(self, inner: datafusion.DataFrame) -> DataFrame:
-        return DataFrame(self._engine, LazyQuery(inner))
-
     # ---- verbs that are more than a call of DataFusion
 
     def transform(self, func: Any, *args: Any) -> DataFrame:
@@ -253,15 +245,6 @@ class DataFrame(DataFrameVerbs, DataFrameWrites):
         """
         columns: dict[str, list[Any]] = self.collect().to_pydict()
         return columns
-
-    def count(self) -> int:
-        """Run the query; the number of its rows.
-
-        >>> orders.count()
-        3
-        """
-        counted = self.aggregate([], [datafusion.functions.count_star()])
-        return int(counted.collect().column(0)[0].as_py())
 
     def show(self, num: int = 20) -> None:
         """Run the query for its first rows, and print them as a table.

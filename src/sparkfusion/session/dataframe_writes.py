@@ -11,9 +11,8 @@ from datafusion.dataframe import DataFrameWriteOptions, ParquetWriterOptions
 
 from sparkfusion.errors import UserError
 from sparkfusion.runner.base import SparkWrite
+from sparkfusion.session.dataframe_core import DataFrameCore
 from sparkfusion.session.datafusion_calls import call_datafusion
-from sparkfusion.session.engine import Engine
-from sparkfusion.session.lazy_query import LazyQuery
 from sparkfusion.session.parquet_options import copy_options
 from sparkfusion.session.spark_writes import write_spark_table
 from sparkfusion.session.table_writes import write_table
@@ -23,14 +22,8 @@ from sparkfusion.session.write_modes import WriteMode, check_mode, refuse_mode
 _DEFAULT_LEVELS = {"zstd": 3, "gzip": 6, "brotli": 1}
 
 
-class DataFrameWrites:
+class DataFrameWrites(DataFrameCore):
     """Methods of `sparkfusion.DataFrame`. Each runs the query now."""
-
-    _engine: Engine
-    _query: LazyQuery
-
-    def count(self) -> int:
-        raise NotImplementedError
 
     def write_parquet(
         self,
