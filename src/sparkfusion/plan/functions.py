@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import datafusion
 from datafusion import SessionContext
 
-from sparkfusion.plan.gate import NotDistributableError
+from sparkfusion.plan.gate import HALF_FLOAT, NotDistributableError, check_literals
 
 _FUNCTION = re.compile(r'\b(?:Scalar|Aggregate|Window)UDF \{ inner: (\w+)(?: \{ name: "([^"\\]*)")?')
 _PYTHON = "PythonFunction"  # these travel whole, inside the plan
@@ -42,12 +42,15 @@ class _Catalogue(NamedTuple):
 def spark_functions(dataframe: datafusion.DataFrame) -> tuple[str, ...]:
     """The Spark functions that a query calls, by their names in its encoded plan.
 
-    Raises `NotDistributableError` if a task would call another function of that name, or find none. Only DataFusion's
-    own description of a plan distinguishes functions of the same name (0.6 ms for a query of TPC-H).
+    Raises `NotDistributableError` if a task would call another function of that name, or find none; also for literals
+    that are lost. Only DataFusion's own description of a plan distinguishes functions of the same name and shows types
+    (0.6 ms for a query of TPC-H).
     """
     text = repr(dataframe.logical_plan())
-    if _SUBQUERY in text:
-        return _of_spark(repr(dataframe.optimized_logical_plan()))
+    if _SUBQUERY in text or HALF_FLOAT in text:
+        optimized = repr(dataframe.optimized_logical_plan())
+        check_literals(optimized)
+        return _of_spark(optimized)
     found = _of_spark(text)
     return _of_spark(repr(dataframe.optimized_logical_plan())) if found else found  # the optimizer may bring functions
 

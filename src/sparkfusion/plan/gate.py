@@ -23,6 +23,7 @@ class NotDistributableError(Exception):
 
 LOST = "is lost when the plan is encoded"
 """What reasons say of options that a plan's encoding loses."""
+HALF_FLOAT = "Float16"
 _WRITES = "a plan that writes loses options when it is encoded"
 _REFUSED = {
     "unknown": "the plan has a node that this version of sparkfusion does not know",
@@ -41,6 +42,7 @@ _REFUSED = {
 _NODE_LINE = re.compile(r"^\s*[A-Z]\w*(?: [A-Z]\w*)*(?::|$| )")
 _COMPRESSED = re.compile(r"\.(gz|bz2|xz|zst)$")
 _ARROW_STREAM = re.compile(r"^\s*DataSourceExec: .*\bfile_type=arrow_stream\b")
+_HALF_FLOAT_LITERAL = re.compile(rf"\b{HALF_FLOAT}\((?!NULL\))")
 _LOSSY_WINDOW = (
     (re.compile(r"\bFILTER \(WHERE "), "FILTER on a window function is lost when the plan is encoded"),
     (re.compile(r"IGNORE NULLS"), "IGNORE NULLS on a window function is lost when the plan is encoded"),
@@ -66,6 +68,16 @@ def check_logical(plan_text: str, lossy_tables: Mapping[str, str]) -> None:
         raise NotDistributableError("a scalar subquery may return several rows, which tasks would not notice")
     for table, lost in lossy_tables.items():
         raise NotDistributableError(f"table {table!r}: {lost} {LOST}")
+
+
+def check_literals(description: str) -> None:
+    """Refuse half floats among literals: in an encoded plan, they have the type Float32. Columns keep their type.
+
+    Args:
+        description: the logical plan after DataFusion has optimized it, which is when literals have their types.
+    """
+    if _HALF_FLOAT_LITERAL.search(description):
+        raise NotDistributableError(f"the type of a literal, {HALF_FLOAT}, {LOST}")
 
 
 def check_arrow_scans(root: PlanNode, plan_text: str) -> None:

@@ -15,6 +15,14 @@ LOST_WINDOWS = {
     "IGNORE NULLS": "select v, last_value(x) ignore nulls over (partition by k order by v) as z from facts",
 }
 
+LOST_LITERALS = {
+    "a literal": "select v, arrow_cast(1.5, 'Float16') as z from facts",
+    "a coerced literal": "select h + 1 as z from (select arrow_cast(v, 'Float16') as h from facts)",
+    "a literal in a subquery": (
+        "select v from facts where k in (select k from events where arrow_cast(v, 'Float16') < 9)"
+    ),
+}
+
 
 @pytest.mark.parametrize("mark", LOST_WINDOWS)
 def test_lost_window_options_run_on_a_single_node(connected: Connected, mark: str) -> None:
@@ -39,6 +47,17 @@ def test_lost_grouping_sets_run_on_a_single_node(connected: Connected) -> None:
     assert_single_node(connected().sql(LOST_GROUPING), "GROUPING SETS (())")
 
 
+@pytest.mark.parametrize("place", LOST_LITERALS)
+def test_lost_types_of_literals_run_on_a_single_node(connected: Connected, place: str) -> None:
+    assert_single_node(connected().sql(LOST_LITERALS[place]), "the type of a literal, Float16, is lost")
+
+
+def test_half_floats_that_are_no_literals_are_distributed(connected: Connected) -> None:
+    session = connected()
+    assert_distributed_eq(session, "select arrow_cast(v, 'Float16') as z, count(*) as n from facts group by 1")
+    assert_distributed_eq(session, "select v, arrow_cast(null, 'Float16') as z from facts where s <> 'Float16'")
+
+
 def test_options_that_survive_are_distributed(connected: Connected) -> None:
     session = connected()
     assert_distributed_eq(session, "select k, sum(v) filter (where s = 's1') as z from facts group by k")
@@ -47,10 +66,15 @@ def test_options_that_survive_are_distributed(connected: Connected) -> None:
     assert_distributed_eq(session, "select v, count(distinct s) over (partition by k order by v) as z from facts")
 
 
-@pytest.mark.parametrize("sql", [*LOST_WINDOWS.values(), LOST_GROUPING], ids=[*LOST_WINDOWS, "grouping sets"])
+@pytest.mark.parametrize(
+    "sql",
+    [*LOST_WINDOWS.values(), LOST_GROUPING, LOST_LITERALS["a literal"]],
+    ids=[*LOST_WINDOWS, "grouping sets", "a literal"],
+)
 def test_lost_options_without_handling_differ(connected: Connected, monkeypatch: pytest.MonkeyPatch, sql: str) -> None:
     monkeypatch.setattr(planner_module, "check_logical", lambda *args: None)
     monkeypatch.setattr("sparkfusion.plan.distribute.check_physical", lambda root: None)
+    monkeypatch.setattr("sparkfusion.plan.functions.check_literals", lambda text: None)
     assert verify_query(connected(), sql).outcome is Outcome.WIRE_LOSS
 
 
