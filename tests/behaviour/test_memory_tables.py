@@ -188,6 +188,12 @@ def test_what_can_be_said_of_the_table_only_is_said_of_it(session: Session) -> N
     assert kinds == {"table_type": ["BASE TABLE"]}
 
 
+def test_rows_in_memory_have_no_file_name(session: Session) -> None:
+    """Nobody sees that they were written to a file."""
+    _from_arrow(session)
+    assert_distributed_eq(session, "select v from m where input_file_name() like '%parquet'", expect_error=True)
+
+
 def _files(home: Path) -> list[str]:
     """Every file of rows, and every link to one."""
     homes = (home, *Path(tempfile.gettempdir()).glob("sparkfusion-*-table-links-*"))

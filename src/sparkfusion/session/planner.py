@@ -51,6 +51,7 @@ _BROADCAST = "datafusion.optimizer.hash_join_single_partition_threshold"
 _BROADCAST_ROWS = "datafusion.optimizer.hash_join_single_partition_threshold_rows"
 _BYTES_PER_ROW = 16  # a guess for build sides whose size DataFusion cannot tell
 _STATEMENT = re.compile(r"CopyTo: |Explain|Analyze")
+_OF_FILES = re.compile(r"\b(?:input_file_name|file_row_index)\(")  # functions that only scans of files can answer
 _SUBQUERIES = "datafusion.optimizer.enable_physical_uncorrelated_scalar_subquery"
 
 
@@ -222,7 +223,8 @@ class Planner:
         if not (attempt.split or attempt.feeds or attempt.reads_adopted_tables):
             attempt.width = choose_width(attempt.settings, attempt.base_options, attempt.machines, upper, scanned)
             wanted = attempt.width.whole or wanted
-        if held and referred and not attempt.with_rows and self._tasks_see_files():
+        by_reference = held and referred and not _OF_FILES.search(physical.plan.display_indent())
+        if by_reference and not attempt.with_rows and self._tasks_see_files():
             return self._encode_by_reference(logical, attempt, wanted, referred)
         if wanted != upper:
             physical = self._physical(logical, attempt, wanted)
