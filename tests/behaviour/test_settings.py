@@ -192,6 +192,15 @@ def test_values_are_unquoted_as_datafusion_does(session: Session, value: str, sh
     assert session.config["sparkfusion.store_dir"] == shown
 
 
+@NO_TASK
+@pytest.mark.parametrize("name", ["datafusion.sql_parser.default_null_ordering", "sparkfusion.store_dir"])
+def test_null_is_no_value(session: Session, name: str) -> None:
+    before = session.config[name]
+    with pytest.raises(UserError, match=f"cannot set {name} to NULL"):
+        session.sql(f"set {name} = null")
+    assert session.config[name] == before
+
+
 def test_the_information_schema_may_be_off(over_parts: Session) -> None:
     name = "datafusion.catalog.information_schema"
     over_parts.config[BATCH_SIZE] = 50

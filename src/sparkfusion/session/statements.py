@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from sparkfusion.errors import UserError
 from sparkfusion.session.sql_text import closing_parenthesis, mask, without_comments
 
 _NAME = r"[A-Za-z_][\w.]*"
@@ -85,7 +86,7 @@ def makes_or_drops_tables(sql: str) -> bool:
 
 
 def parse_statement(sql: str) -> Statement | None:
-    """The statement if it is one of ours; None if DataFusion should have it as it is.
+    """The statement if it is one of ours; None if DataFusion should have it as it is. As there, NULL is no value.
 
     >>> parse_statement("SET sparkfusion.slots = 4 -- enough")
     SetOption(name='sparkfusion.slots', value='4')
@@ -94,6 +95,8 @@ def parse_statement(sql: str) -> Statement | None:
     """
     masked = mask(sql)
     if found := _SET.fullmatch(masked):
+        if found[2].upper() == "NULL":
+            raise UserError(f"cannot set {found[1]} to NULL", hint=f"RESET {found[1]} restores its first value")
         return SetOption(found[1].lower(), _unquoted(sql[found.start(2) : found.end(2)]))
     if found := _SHOW.fullmatch(masked):
         return ShowOption(None if found[1].upper() == "ALL" else found[1].lower(), verbose=found[2] is not None)
