@@ -270,6 +270,11 @@ def test_show_tables_and_describe(session: Session) -> None:
     assert session.sql("describe t").to_pydict()["column_name"] == ["part", "k", "v"]
 
 
+def test_schemas_have_no_owner(session: Session) -> None:
+    shown = session.sql("select schema_name, schema_owner from information_schema.schemata").to_pylist()
+    assert shown == [{"schema_name": "public", "schema_owner": None}]
+
+
 def test_insert_into(session: Session, tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.mkdir()

@@ -14,7 +14,8 @@ from datafusion.catalog import SchemaProvider, Table
 class SessionSchema(SchemaProvider):
     """Tables by their names, as in DataFusion's schema of tables in memory. Any thread may call any method.
 
-    DataFusion calls `table`, `register_table` and so on; its binding reads `table_names` as an attribute.
+    DataFusion calls `table`, `register_table` and so on; its binding reads `table_names` and `owner_name` as
+    attributes.
     """
 
     def __init__(self, context: SessionContext) -> None:
@@ -28,6 +29,11 @@ class SessionSchema(SchemaProvider):
     @property
     def table_names(self) -> list[str]:  # type: ignore[override]
         return list(self._tables)
+
+    @property
+    def owner_name(self) -> str | None:  # type: ignore[override]
+        """Nobody: `information_schema.schemata` shows NULL only if there is no such attribute."""
+        raise AttributeError("owner_name")
 
     def names(self) -> set[str]:
         return set(self._tables)
