@@ -128,6 +128,12 @@ def test_plans_lose(numbers: SessionContext, sql: str) -> None:
     assert answer != copy, gone("plan/gate.py")
 
 
+def test_plans_lose_the_direction_of_window_functions(numbers: SessionContext) -> None:
+    sql = "select v, lag(v) over (order by v desc) as z from (select v from t order by v limit 3)"
+    answer, copy = round_trip(numbers, sql)
+    assert answer != copy, gone("plan/reversed_windows.py")
+
+
 def test_to_timestamp_and_a_time_zone() -> None:
     """With a zone in the session its values have none, though its type has: also without encoding."""
     context = SessionContext(SessionConfig().set("datafusion.execution.time_zone", "+02:00"))

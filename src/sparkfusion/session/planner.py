@@ -23,13 +23,14 @@ from sparkfusion.plan.feed_scans import FeedScan
 from sparkfusion.plan.functions import register_spark_functions, spark_functions
 from sparkfusion.plan.gate import NotDistributableError, check_arrow_scans, check_logical
 from sparkfusion.plan.key_sets import KeySetPolicy
+from sparkfusion.plan.reversed_windows import write_reversal
 from sparkfusion.plan.schema import SchemaProbe
 from sparkfusion.plan.sizing import choose_partitions, in_memory_weight, scan_bytes
 from sparkfusion.plan.stage import Distribution, StageGraph, Why
 from sparkfusion.plan.table_reads import tables_read
 from sparkfusion.plan.whole import keep_whole
 from sparkfusion.plan.wide import widen
-from sparkfusion.plan.wire import PlanNode, decode, kind, walk
+from sparkfusion.plan.wire import PlanNode, decode, encode, kind, walk
 from sparkfusion.plan.wire.build import union
 from sparkfusion.plan.wire.depth import check_depth, too_deep
 from sparkfusion.session.chains import computes_long_chain
@@ -271,6 +272,8 @@ class Planner:
         if attempt.options.get(_TIME_ZONE) and b"to_timestamp" in attempt.encoded:
             raise NotDistributableError("to_timestamp loses the session's time zone when the plan is encoded")
         root = decode(attempt.encoded)
+        if write_reversal(root):
+            attempt.encoded = encode(root)
         self._mark(root, attempt)
         attempt.planned = physical.dataframe
         if any(kind(node) == "arrow_scan" for node in walk(root)):

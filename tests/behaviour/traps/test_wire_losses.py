@@ -23,6 +23,15 @@ LOST_LITERALS = {
     ),
 }
 
+SORTED = "(select * from facts order by v limit 150)"
+REVERSED = {
+    "above a sort": f"select v, lag(x) over (order by v desc) as z from {SORTED}",
+    "nth_value": f"select v, nth_value(x, 2) over (order by v desc) as z from {SORTED}",
+    "beside another window": (
+        "select v, lead(x, 2) over (order by v) as z, sum(x) over (order by v desc rows 3 preceding) as w from facts"
+    ),
+}
+
 
 @pytest.mark.parametrize("mark", LOST_WINDOWS)
 def test_lost_window_options_run_on_a_single_node(connected: Connected, mark: str) -> None:
@@ -75,6 +84,19 @@ def test_lost_options_without_handling_differ(connected: Connected, monkeypatch:
     monkeypatch.setattr(planner_module, "check_logical", lambda *args: None)
     monkeypatch.setattr("sparkfusion.plan.distribute.check_physical", lambda root: None)
     monkeypatch.setattr("sparkfusion.plan.functions.check_literals", lambda text: None)
+    assert verify_query(connected(), sql).outcome is Outcome.WIRE_LOSS
+
+
+@pytest.mark.parametrize("sql", REVERSED.values(), ids=REVERSED)
+def test_reversed_windows_are_distributed(connected: Connected, sql: str) -> None:
+    assert_distributed_eq(connected(), sql)
+
+
+@pytest.mark.parametrize("sql", REVERSED.values(), ids=REVERSED)
+def test_reversed_windows_without_handling_differ(
+    connected: Connected, monkeypatch: pytest.MonkeyPatch, sql: str
+) -> None:
+    monkeypatch.setattr(planner_module, "write_reversal", lambda root: False)
     assert verify_query(connected(), sql).outcome is Outcome.WIRE_LOSS
 
 

@@ -434,12 +434,26 @@ class Aggregate(_message.Message):
     def __init__(self, group_expr: _Optional[_Iterable[_Union[Expr, _Mapping]]] = ..., mode: _Optional[_Union[AggregateMode, str]] = ..., input: _Optional[_Union[PlanNode, _Mapping]] = ..., groups: _Optional[_Iterable[bool]] = ..., limit: _Optional[_Union[AggLimit, _Mapping]] = ..., has_grouping_set: bool = ...) -> None: ...
 
 class Window(_message.Message):
-    __slots__ = ("input", "partition_keys")
+    __slots__ = ("input", "function", "partition_keys")
     INPUT_FIELD_NUMBER: _ClassVar[int]
+    FUNCTION_FIELD_NUMBER: _ClassVar[int]
     PARTITION_KEYS_FIELD_NUMBER: _ClassVar[int]
     input: PlanNode
+    function: _containers.RepeatedCompositeFieldContainer[WindowFunction]
     partition_keys: _containers.RepeatedCompositeFieldContainer[Expr]
-    def __init__(self, input: _Optional[_Union[PlanNode, _Mapping]] = ..., partition_keys: _Optional[_Iterable[_Union[Expr, _Mapping]]] = ...) -> None: ...
+    def __init__(self, input: _Optional[_Union[PlanNode, _Mapping]] = ..., function: _Optional[_Iterable[_Union[WindowFunction, _Mapping]]] = ..., partition_keys: _Optional[_Iterable[_Union[Expr, _Mapping]]] = ...) -> None: ...
+
+class WindowFunction(_message.Message):
+    __slots__ = ("argument", "order_by", "column", "function")
+    ARGUMENT_FIELD_NUMBER: _ClassVar[int]
+    ORDER_BY_FIELD_NUMBER: _ClassVar[int]
+    COLUMN_FIELD_NUMBER: _ClassVar[int]
+    FUNCTION_FIELD_NUMBER: _ClassVar[int]
+    argument: _containers.RepeatedCompositeFieldContainer[Expr]
+    order_by: _containers.RepeatedCompositeFieldContainer[SortExpr]
+    column: str
+    function: str
+    def __init__(self, argument: _Optional[_Iterable[_Union[Expr, _Mapping]]] = ..., order_by: _Optional[_Iterable[_Union[SortExpr, _Mapping]]] = ..., column: _Optional[str] = ..., function: _Optional[str] = ...) -> None: ...
 
 class HashPartitioning(_message.Message):
     __slots__ = ("hash_expr", "partition_count")
