@@ -120,8 +120,16 @@ def test_planning_an_update_applies_it(numbers: SessionContext) -> None:
         "select count(*) as z from t group by grouping sets (())",
         "select 1 as z from generate_series(1, 3)",
         "select arrow_cast(v, 'Float16') + arrow_cast(1, 'Float16') as z from t",
+        "select arrow_metadata(with_metadata(v, 'unit', 'ms'), 'unit') as z from t",
     ],
-    ids=["window FILTER", "window IGNORE NULLS", "GROUPING SETS (())", "generate_series", "Float16 literal"],
+    ids=[
+        "window FILTER",
+        "window IGNORE NULLS",
+        "GROUPING SETS (())",
+        "generate_series",
+        "Float16 literal",
+        "metadata",
+    ],
 )
 def test_plans_lose(numbers: SessionContext, sql: str) -> None:
     answer, copy = round_trip(numbers, sql)

@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 import datafusion
 from datafusion import SessionContext
 
-from sparkfusion.plan.gate import HALF_FLOAT, NotDistributableError, check_literals
+from sparkfusion.plan.gate import HALF_FLOAT, LOST, NotDistributableError, check_literals
 
 _FUNCTION = re.compile(r'\b(?:Scalar|Aggregate|Window)UDF \{ inner: (\w+)(?: \{ name: "([^"\\]*)")?')
+_OF_METADATA = frozenset({"arrow_field", "arrow_metadata", "with_metadata"})
 _PYTHON = "PythonFunction"  # these travel whole, inside the plan
 _SUBQUERY = "<subquery>"  # all that is shown of one
 
@@ -43,8 +44,8 @@ def spark_functions(dataframe: datafusion.DataFrame) -> tuple[str, ...]:
     """The Spark functions that a query calls, by their names in its encoded plan.
 
     Raises `NotDistributableError` if a task would call another function of that name, or find none; also for literals
-    that are lost. Only DataFusion's own description of a plan distinguishes functions of the same name and shows types
-    (0.6 ms for a query of TPC-H).
+    and metadata that are lost. Only DataFusion's own description of a plan distinguishes functions of the same name and
+    shows types (0.6 ms for a query of TPC-H).
     """
     text = repr(dataframe.logical_plan())
     if _SUBQUERY in text or HALF_FLOAT in text:
@@ -79,6 +80,8 @@ def _of_spark(text: str) -> tuple[str, ...]:
     wanted = {name for each in called for name in spark.made_by.get(each, ())}
     taken = {alias for alias, name in spark.called.items() if name in wanted}
     for name in sorted(name for each in called for name in own.made_by.get(each, ())):
+        if name in _OF_METADATA:
+            raise NotDistributableError(f"{name} is about metadata of columns, which {LOST}")
         if name in taken:
             raise NotDistributableError(
                 f"the query calls DataFusion's {name!r} and Spark's, which have the same name in an encoded plan"

@@ -56,6 +56,11 @@ def test_lost_grouping_sets_run_on_a_single_node(connected: Connected) -> None:
     assert_single_node(connected().sql(LOST_GROUPING), "GROUPING SETS (())")
 
 
+def test_lost_metadata_runs_on_a_single_node(connected: Connected) -> None:
+    sql = "select v, arrow_metadata(with_metadata(v, 'unit', 'ms'), 'unit') as z from facts"
+    assert_single_node(connected().sql(sql), "arrow_metadata is about metadata of columns, which is lost")
+
+
 @pytest.mark.parametrize("place", LOST_LITERALS)
 def test_lost_types_of_literals_run_on_a_single_node(connected: Connected, place: str) -> None:
     assert_single_node(connected().sql(LOST_LITERALS[place]), "the type of a literal, Float16, is lost")

@@ -59,6 +59,12 @@ def test_functions_of_extensions_are_refused() -> None:
         spark_functions(cast(DataFrame, plan))
 
 
+@pytest.mark.parametrize("call", ["arrow_metadata(x)", "with_metadata(x, 'unit', 'ms')", "arrow_field(x)"])
+def test_functions_of_metadata_are_refused(call: str) -> None:
+    with pytest.raises(NotDistributableError, match="metadata of columns, which is lost"):
+        in_sql(f"select {call} from t")
+
+
 def test_subqueries_that_hide_functions_are_refused() -> None:
     with pytest.raises(NotDistributableError, match="subquery"):
         spark_functions(cast(DataFrame, Described("Filter { predicate: <subquery> }")))
