@@ -15,7 +15,7 @@ import pytest
 from sparkfusion import Session, UserError
 from sparkfusion.session.dataframe import look_inside
 from sparkfusion.verify import assert_distributed_eq
-from tests.behaviour.parts import DISTRIBUTED, assert_distributed_like_single_node, part, single_node
+from tests.behaviour.parts import DISTRIBUTED, assert_distributed_like_single_node, part, rows_of, single_node
 from tests.behaviour.probes import until
 from tests.conftest import Connect
 
@@ -36,8 +36,8 @@ def _versions(home: Path) -> list[str]:
     return sorted({path.parent.name for path in home.rglob("*.parquet")})
 
 
-def _from_arrow(session: Session) -> None:
-    session.from_arrow(part(0), "m")
+def _from_arrow(session: Session, name: str = "m") -> None:
+    session.from_arrow(part(0), name)
 
 
 def _create_table_as(session: Session) -> None:
@@ -186,6 +186,15 @@ def test_what_can_be_said_of_the_table_only_is_said_of_it(session: Session) -> N
     assert sorted(found.to_pydict()["v"]) == [2, 4]
     kinds = session.sql("select table_type from information_schema.tables where table_name = 'm'").to_pydict()
     assert kinds == {"table_type": ["BASE TABLE"]}
+
+
+def test_a_key_is_known_while_a_query_is_planned(session: Session) -> None:
+    """Only the key tells that the subquery returns one row at most."""
+    session.sql("create table m (k bigint primary key, v bigint)")
+    session.sql("insert into m values (1, 2), (3, 4)")
+    _from_arrow(session, "other")
+    found = session.sql("select v, (select m.v from m where m.k = other.v) as z from other where v < 4")
+    assert rows_of(found.collect()) == [(0, None), (1, 2), (2, None), (3, 4)]
 
 
 def test_rows_in_memory_have_no_file_name(session: Session) -> None:

@@ -37,6 +37,7 @@ from sparkfusion.session.sql_text import mask
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 _CREATES = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?TABLE\b", re.IGNORECASE)
+_HAS_KEY = re.compile(r"\b(?:PRIMARY\s+KEY|UNIQUE)\b", re.IGNORECASE)
 _CHANGES = re.compile(
     r"\s*(INSERT|UPDATE|DELETE|MERGE|TRUNCATE|DROP|ALTER|CREATE\s+(OR\s+REPLACE\s+)?TABLE)\b", re.IGNORECASE
 )
@@ -100,8 +101,10 @@ class MemoryTables:
 
     @contextmanager
     def remember_tables_of(self, statement: str) -> Iterator[None]:
-        """Remember the tables in memory that a statement makes."""
-        if _CREATES.match(mask(statement)) is None:
+        """Remember the tables in memory that a statement makes. A table with a key is not shown as a view: DataFusion
+        plans some queries by the key, and a view has none."""
+        masked = mask(statement)
+        if _CREATES.match(masked) is None or _HAS_KEY.search(masked):
             yield
             return
         before = {name: self._schema.own(name) for name in self._schema.names()}
