@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import ClassVar, Literal
 
 from sparkfusion.ids import StageId, TaskKey
@@ -139,6 +140,10 @@ class VerificationError(SparkfusionError):
     """The distributed answer is not the single-node answer."""
 
 
+PANICKED = "DataFusion panicked"
+"""How the message of a panic begins."""
+
+_ASYNC_PANIC = "rust future panicked"
 _FIRST_WORDS = 300
 _PYTHON_ERROR = re.compile(r"PyErr \{ type: <class '[^']+'>, value: (.*?), traceback: (.*)\}", re.DOTALL)
 _FIRST_CALL = re.compile(r'File \\?"(.+?)\\?", line (\d+), in (.+?)(?:\\n|\n)')
@@ -167,6 +172,8 @@ def classify(error: BaseException, where: TaskKey | None = None) -> SparkfusionE
             error.where = where
         return error
     text = clean_message(error)
+    if is_panic(error):
+        text = f"{PANICKED}: {text}"
     found = _class_of(error, text)(text, where=where)
     found.__cause__ = error
     if is_memory_shortage(found):
@@ -174,6 +181,22 @@ def classify(error: BaseException, where: TaskKey | None = None) -> SparkfusionE
     elif isinstance(found, UserError) and _UNSUPPORTED_MARK in text:
         found.hint = "DataFusion does not support this yet; write the query in another way"
     return found
+
+
+def is_panic(error: BaseException) -> bool:
+    """Whether native code panicked. In Python that is a `BaseException`, which `except Exception` does not catch."""
+    return type(error).__name__ == "PanicException"
+
+
+@contextmanager
+def panics_as_errors() -> Iterator[None]:
+    """Around calls of DataFusion: a panic becomes an `InternalError`; everything else passes as it is."""
+    try:
+        yield
+    except BaseException as error:
+        if is_panic(error):
+            raise classify(error) from error
+        raise
 
 
 def is_memory_shortage(error: BaseException) -> bool:
@@ -193,7 +216,7 @@ def clean_message(error: BaseException) -> str:
     "ValueError('no')"
     """
     text = str(error) or type(error).__name__
-    text = text.split("\nThis issue was likely caused by a bug in DataFusion")[0]
+    text = text.replace(_ASYNC_PANIC, PANICKED).split("\nThis issue was likely caused by a bug in DataFusion")[0]
     return for_users(_PYTHON_ERROR.sub(_python_error, text.removeprefix("DataFusion error: ").strip()))
 
 
@@ -212,7 +235,7 @@ def first_words(error: BaseException) -> str:
 
 
 def _class_of(error: BaseException, text: str) -> type[SparkfusionError]:
-    if type(error).__name__ == "PanicException":
+    if is_panic(error):
         return InternalError
     if isinstance(error, OSError):
         if error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -38,6 +38,11 @@ def _garbage(path: Path) -> None:
     path.write_bytes(b"not Parquet at all" * 100)
 
 
+def _lying(path: Path) -> None:
+    """The footer claims a length that the file does not have. DataFusion panics."""
+    path.write_bytes(b"PAR1" + b"x" * 100 + b"PAR1")
+
+
 def _damaged(path: Path) -> None:
     """Pages, not the footer that planning reads."""
     pq.write_table(part(0), path)
@@ -47,7 +52,7 @@ def _damaged(path: Path) -> None:
 
 
 SAID = "nothing runs: it is about what is said"
-BROKEN = {"truncated": _truncated, "garbage": _garbage}
+BROKEN = {"truncated": _truncated, "garbage": _garbage, "lying": _lying}
 BROKEN_WHEN_READ = BROKEN | {"damaged": _damaged}
 
 
@@ -82,7 +87,7 @@ def test_missing_file_of_several_is_named(session: Session, tmp_path: Path, meth
 def test_unreadable_file_is_found_at_registration(session: Session, tmp_path: Path, breakage: str) -> None:
     path = tmp_path / "orders.parquet"
     BROKEN[breakage](path)
-    with pytest.raises(UserError, match=r"cannot register table 'orders' from .*orders\.parquet.*Parquet"):
+    with pytest.raises(UserError, match=r"cannot register table 'orders' from .*orders\.parquet.*(Parquet|panicked)"):
         session.register_parquet("orders", path)
     assert_usable(session)
 
@@ -95,9 +100,60 @@ def test_unreadable_file_is_found_at_run_time(session: Session, tmp_path: Path, 
         pq.write_table(part(number), home / f"{number}.parquet")
     session.register_parquet("orders", home)
     BROKEN_WHEN_READ[breakage](home / "1.parquet")
-    with pytest.raises(SparkfusionError, match="Parquet") as caught:
+    with pytest.raises(SparkfusionError, match=r"Parquet|panicked") as caught:
         session.sql("select k, count(*) from orders where v > 3 group by k").collect()
     assert "orders" in str(caught.value), "neither the table nor the file is named"
+    if breakage in BROKEN:
+        assert "orders/1.parquet" in str(caught.value)
+    assert_usable(session)
+
+
+@pytest.mark.runners("local", reason=SAID)
+@pytest.mark.parametrize("breakage", BROKEN)
+def test_every_call_names_an_unreadable_file(session: Session, tmp_path: Path, breakage: str) -> None:
+    for home in ("old", "new"):
+        (tmp_path / home).mkdir()
+        pq.write_table(part(0), tmp_path / home / "0.parquet")
+    session.register_parquet("orders", tmp_path / "old")
+    unnamed = session.read_parquet(tmp_path / "old")
+    BROKEN[breakage](tmp_path / "old" / "1.parquet")
+    BROKEN[breakage](tmp_path / "new" / "1.parquet")
+    orders = session.table("orders")
+    calls: list[Callable[[], object]] = [
+        lambda: session.read_parquet(tmp_path / "new"),
+        lambda: session.sql(f"create external table made stored as parquet location '{tmp_path}/new/'"),
+        lambda: session.sql("create table copied as select * from orders"),
+        lambda: session.sql("explain select * from orders").collect(),
+        lambda: session.sql(f"copy orders to '{tmp_path}/copied.csv'"),
+        lambda: list(unnamed.stream()),
+        orders.explain,
+        orders.collect,
+        orders.count,
+        *([orders.describe] if breakage == "lying" else []),  # DataFusion's own hides other errors
+        lambda: orders.write_parquet(tmp_path / "written"),
+    ]
+    for call in calls:
+        with pytest.raises(UserError, match=r"/1\.parquet.*cannot be read"):
+            call()
+    assert_usable(session)
+
+
+@pytest.mark.runners("local", reason=SAID)
+def test_one_lying_file_is_named(session: Session, tmp_path: Path) -> None:
+    _lying(tmp_path / "orders.parquet")
+    with pytest.raises(UserError, match=r"orders\.parquet.*cannot be read"):
+        session.read_parquet(tmp_path / "orders.parquet")
+    with pytest.raises(UserError, match=r"orders\.parquet.*cannot be read"):
+        session.sql(f"create external table made stored as parquet location '{tmp_path}/orders.parquet'")
+    assert_usable(session)
+
+
+def test_a_lying_file_of_a_feed_is_named(session: Session, tmp_path: Path) -> None:
+    pq.write_table(part(0), tmp_path / "0.parquet")
+    _lying(tmp_path / "1.parquet")
+    session.register_feed("pages", feeds.Files(tmp_path), schema=part(0).schema, format="parquet")
+    with pytest.raises(SparkfusionError, match=r"(?s)'pages'.*panicked.*/1\.parquet"):
+        session.sql("select count(v) from pages").collect()
     assert_usable(session)
 
 

@@ -188,6 +188,13 @@ def test_grouping_by_a_struct_without_fields_panics() -> None:
         context.sql("select s, count(*) from t group by s").collect()
 
 
+def test_a_footer_with_a_wrong_length_panics(tmp_path: Path) -> None:
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1" + b"x" * 100 + b"PAR1")
+    with pytest.raises(BaseException, match="range start must not be greater") as caught:
+        SessionContext().read_parquet(str(tmp_path / "bad.parquet"))
+    assert not isinstance(caught.value, Exception), gone("session/damaged_files.py")
+
+
 def test_partitioned_by_takes_quotes_for_a_part_of_the_name(tmp_path: Path, numbers: SessionContext) -> None:
     with pytest.raises(Exception, match="k"):
         numbers.sql(f"copy t to '{tmp_path}/out/' stored as parquet partitioned by (\"k\")").collect()

@@ -9,6 +9,7 @@ from datafusion import SessionContext
 from datafusion.plan import ExecutionPlan
 
 from sparkfusion.errors import SparkfusionError
+from sparkfusion.session.damaged_files import NO_FOOTERS
 from sparkfusion.session.memory_rows import leaves
 from sparkfusion.worker.bad_lines import find_bad_line
 from sparkfusion.worker.file_errors import is_about_files, name_files
@@ -31,14 +32,15 @@ def locate_bad_line(
     """
     if not is_about_files(error):
         return None
-    context = SessionContext(session_config(options))
+    context = SessionContext(session_config({**options, **NO_FOOTERS}))
     prepare(context)
 
     def run(encoded: bytes) -> None:
         for _ in context.execute(ExecutionPlan.from_bytes(context, encoded), 0):
             pass
 
-    found = (leaf for each in dataframes for leaf in leaves(each.execution_plan()))
+    plans = (context.create_dataframe_from_logical_plan(each.logical_plan()) for each in dataframes)
+    found = (leaf for each in plans for leaf in leaves(each.execution_plan()))
     # the scans, each alone: it may not be possible to encode the nodes above them
     scans = [leaf.to_bytes(context) for leaf in found if "DataSourceExec" in leaf.display()]
     for scan in scans if exact else ():

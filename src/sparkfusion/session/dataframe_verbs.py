@@ -228,7 +228,8 @@ class DataFrameVerbs(DataFrameCore):
         >>> orders.describe().filter("describe = 'max'").select("id", "price").to_pylist()
         [{'id': 3.0, 'price': 30.0}]
         """
-        return self._apply("describe")
+        with self._engine.damage_named(self._query.inner):
+            return self._apply("describe")
 
     # ---- several DataFrames
 

@@ -6,17 +6,22 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from sparkfusion.errors import UserError, clean_message
+from sparkfusion.errors import InternalError, UserError, clean_message, panics_as_errors
 from sparkfusion.wording import for_users
 
 _PLANNING_ERROR = re.compile(r'Plan\("(.*)"\)', re.DOTALL)  # how some calls show one, in a RuntimeError
+_PANIC_HINT = "this is a defect of DataFusion, which a damaged file can cause too; try the query in another form"
 
 
 def call_datafusion(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call DataFusion. Its planning errors become ours, with the same message."""
+    """Call DataFusion. Its planning errors and its panics become ours, with the same message."""
     try:
-        return call(*args, **kwargs)
+        with panics_as_errors():
+            return call(*args, **kwargs)
     except UserError:
+        raise
+    except InternalError as error:
+        error.hint = error.hint or _PANIC_HINT
         raise
     except Exception as error:
         words = _words(error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,7 @@ from sparkfusion.runner.base import QueryJob, Runner, RunningJob, SparkFrames
 from sparkfusion.session.bad_input import locate_bad_line
 from sparkfusion.session.changes import changes_nothing, count_of_none, explain_refusal
 from sparkfusion.session.copy_partitions import check_column_left, name_nulls
+from sparkfusion.session.damaged_files import damage_named
 from sparkfusion.session.datafusion_calls import call_datafusion
 from sparkfusion.session.layout import has_files
 from sparkfusion.session.lazy_query import Copy, LazyQuery
@@ -106,10 +108,16 @@ class Engine:
         """
         if self._closed:
             raise UserError("the session is closed", hint="sparkfusion.connect() opens a new one")
-        if query.changes is not None and query.changes.into is None:
-            return self._planner.keep_here(query.changes.reads, query.changes.reason)
-        split = split or query.copies is not None
-        return self._planner.plan(query.source.inner, with_rows=with_rows, split=split)
+        reads = query.changes.reads if query.changes is not None else (query.source.inner,)
+        with self.damage_named(*reads):
+            if query.changes is not None and query.changes.into is None:
+                return self._planner.keep_here(query.changes.reads, query.changes.reason)
+            split = split or query.copies is not None
+            return self._planner.plan(query.source.inner, with_rows=with_rows, split=split)
+
+    def damage_named(self, *reads: datafusion.DataFrame) -> AbstractContextManager[None]:
+        """Around calls that make DataFusion plan these queries: if a file of theirs is damaged, the error names it."""
+        return damage_named(lambda: reads, self.settings.datafusion_options, self.tables.prepare)
 
     def start(self, query: LazyQuery, planned: Planned | None = None, writes: CopyOrder | None = None) -> RunningQuery:
         """Plan a query and start it. `writes`: its tasks write their rows, instead of giving them to the consumer."""

@@ -10,7 +10,7 @@ from typing import TypeVar
 import pyarrow as pa
 from datafusion import SessionContext
 
-from sparkfusion.errors import UserError
+from sparkfusion.errors import InternalError, UserError
 from sparkfusion.feed.ready.hive import NULL_VALUE
 from sparkfusion.feed.ready.patterns import is_hidden
 from sparkfusion.session.external_statement import ExternalStatement, parse_external
@@ -59,15 +59,16 @@ def run_statement(
 
 @contextmanager
 def _damage_named(statement: ExternalStatement, files: list[str]) -> Iterator[None]:
-    """Add the file's name to an error about one of several files of this machine."""
+    """Add the file's name to an error about one of several files of this machine, and to a panic."""
     try:
         yield
-    except UserError as error:
+    except (UserError, InternalError) as error:
         if statement.format not in _TOLD_APART or "://" in statement.location:
             raise
         read = getattr(SessionContext(), f"read_{statement.format}")
         visible = [f"/{file}" for file in files if not is_hidden(file.rpartition("/")[2])]
-        found = find_unreadable(visible, lambda file: read(file).schema()) if len(visible) > 1 else None
+        unnamed = len(visible) > 1 or isinstance(error, InternalError)
+        found = find_unreadable(visible, lambda file: read(file).schema()) if unnamed else None
         if found is None:
             raise
         raise UserError(found, hint="remove or replace the file") from error

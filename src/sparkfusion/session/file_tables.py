@@ -19,7 +19,7 @@ import datafusion
 import pyarrow as pa
 from datafusion import SessionContext, functions
 
-from sparkfusion.errors import UserError
+from sparkfusion.errors import InternalError, UserError, panics_as_errors
 from sparkfusion.feed.ready.formats import ending_of, format_of
 from sparkfusion.feed.ready.hive import NULL_VALUE
 from sparkfusion.session.file_arguments import FileArguments, with_csv_options
@@ -123,9 +123,10 @@ def arrange(
 @contextmanager
 def drift_explained(arranged: Arrangement) -> Iterator[None]:
     """Add file names to an error about the files' schemas: two files that cannot be combined, or one that cannot be
-    read. Only files of this machine are checked."""
+    read. Only files of this machine are checked. A panic becomes an error, because a damaged file can cause one."""
     try:
-        yield
+        with panics_as_errors():
+            yield
     except Exception as error:
         if "://" in str(arranged.arguments["path"]):
             raise
@@ -133,7 +134,8 @@ def drift_explained(arranged: Arrangement) -> Iterator[None]:
         found = describe_drift(files, read) if "Fail to merge schema" in str(error) else None
         if found is not None:
             raise UserError(found, hint="read the files apart, or say what you want with schema=…") from error
-        if len(files) > 1 and (damaged := find_unreadable(files, read)) is not None:
+        unnamed = len(files) > 1 or isinstance(error, InternalError)
+        if unnamed and (damaged := find_unreadable(files, read)) is not None:
             raise UserError(damaged, hint="remove or replace the file") from error
         raise
 

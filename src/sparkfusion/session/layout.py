@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 from datafusion import SessionConfig, SessionContext
 
-from sparkfusion.errors import UserError, clean_message
+from sparkfusion.errors import UserError, clean_message, panics_as_errors
 from sparkfusion.feed.ready.formats import ending_of, format_of
 from sparkfusion.feed.ready.hive import NULL_VALUE, infer_type, partition_of
 from sparkfusion.feed.ready.patterns import is_hidden, split_glob
@@ -182,7 +182,8 @@ def find_unreadable(files: Sequence[str], read: Callable[[str], pa.Schema]) -> s
     """The first of some files whose schema cannot be read, in words; None if there is none."""
     for file in files:
         try:
-            read(file)
+            with panics_as_errors():
+                read(file)
         except Exception as error:
             return f"the file {file!r} cannot be read: {clean_message(error)}"
     return None

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from sparkfusion.errors import QueryCancelledError, SparkfusionError, classify
+from sparkfusion.errors import QueryCancelledError, SparkfusionError, classify, is_panic
 from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.feed.rejected import Rejected, add_up
 from sparkfusion.ids import QueryId, StageId
@@ -163,7 +163,7 @@ class RunningQuery(Iterator[pa.RecordBatch]):
             if self._end_once(complete=False):
                 self._emit(QueryFailed(self.id, str(error), cancelled=cancelled, measured=self._measure()))
             self._job.close()
-            if isinstance(error, SparkfusionError) or not isinstance(error, Exception):
+            if isinstance(error, SparkfusionError) or not (isinstance(error, Exception) or is_panic(error)):
                 raise
             raise classify(error) from error
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datafusion
 
-from sparkfusion.errors import SparkfusionError, first_words
+from sparkfusion.errors import SparkfusionError, first_words, panics_as_errors
 
 TARGET = "datafusion.execution.target_partitions"
 _SUBQUERY_LEFT = "Physical plan does not support logical expression ScalarSubquery"
@@ -14,7 +14,8 @@ _NO_JOIN = "DataFusion cannot plan a scalar subquery in ORDER BY, GROUP BY, ON, 
 def single_node_plans(dataframe: datafusion.DataFrame) -> bool:
     """Whether DataFusion can plan a query with the session's own options, and not those for isolated tasks."""
     try:
-        dataframe.execution_plan()
+        with panics_as_errors():
+            dataframe.execution_plan()
     except Exception:
         return False
     return True

@@ -16,6 +16,7 @@ from sparkfusion.config import check_dialect
 from sparkfusion.errors import SparkfusionError
 from sparkfusion.session.chains import check_chains
 from sparkfusion.session.changes import cannot_run_at_once, refusals_explained
+from sparkfusion.session.damaged_files import damage_named
 from sparkfusion.session.datafusion_calls import unwrap
 from sparkfusion.session.engine import Engine
 from sparkfusion.session.explain_statement import (
@@ -27,6 +28,7 @@ from sparkfusion.session.explain_statement import (
 )
 from sparkfusion.session.external_tables import run_statement
 from sparkfusion.session.lazy_query import LazyQuery
+from sparkfusion.session.named_tables import tables_named
 from sparkfusion.session.settings_table import all_settings_listed
 from sparkfusion.session.statements import (
     CopyQuery,
@@ -39,7 +41,7 @@ from sparkfusion.session.statements import (
     split_explain,
     without_leading_comments,
 )
-from sparkfusion.session.table_names import PARAMETER_VIEW, call_with_tables
+from sparkfusion.session.table_names import PARAMETER_VIEW, call_with_tables, name_in_sql
 from sparkfusion.session.table_writes import read_change
 from sparkfusion.session.write_modes import split_mode
 
@@ -104,7 +106,11 @@ class SqlReader:
         before = tables.names() if self._named else set()
         run = partial(call_with_tables, context, context.sql, options=allowed, param_values=values, **unwrapped)
         try:
-            with all_settings_listed(context, settings, text) as listed, settings.reread_after(text):
+            with (
+                damage_named(partial(_named_in, context, text), settings.datafusion_options, tables.prepare),
+                all_settings_listed(context, settings, text) as listed,
+                settings.reread_after(text),
+            ):
                 made: datafusion.DataFrame = tables.read_names(
                     text, lambda: run_statement(context, listed, run, tables.prepare, tables.feeds)
                 )
@@ -148,6 +154,12 @@ class SqlReader:
             query = read_change(self._engine, self._engine.context.create_dataframe_from_logical_plan(target))
         with refusals_explained(query.changes):
             return answer_rows(explain_rows(self._engine, explained, replace(query, text=asked.statement), asked))
+
+
+def _named_in(context: SessionContext, text: str) -> list[datafusion.DataFrame]:
+    """The tables that a statement names, without those that it would make."""
+    names = (".".join(name_in_sql(part) for part in name) for name in tables_named(text))
+    return [context.table(name) for name in names if context.table_exist(name)]
 
 
 def answer_rows(rows: pa.Table) -> LazyQuery:

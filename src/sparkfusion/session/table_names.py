@@ -81,8 +81,8 @@ def _tables(context: SessionContext) -> Iterator[str]:
                     continue
                 parts = [catalog, schema, table]
                 skipped = 0 if catalog != "datafusion" else 1 if schema != "public" else 2
-                yield ".".join(_in_sql(part) for part in parts[skipped:])
+                yield ".".join(name_in_sql(part) for part in parts[skipped:])
 
 
-def _in_sql(name: str) -> str:
+def name_in_sql(name: str) -> str:
     return name if _PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'

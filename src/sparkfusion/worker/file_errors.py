@@ -8,7 +8,7 @@ from sparkfusion.plan.wire import decode, file_scan_conf, walk
 
 _ABOUT_FILES = (
     "Parquet error", "Csv error", "Json error", "CSV", "Avro", "Arrow file", "Ipc error", "Parser error",
-    "Object Store error", "External: ", "EOF",
+    "Object Store error", "External: ", "EOF", "panicked",
 )  # fmt: skip
 _SHOWN_FILES = 3
 

@@ -13,7 +13,14 @@ import pyarrow as pa
 from datafusion import SessionContext
 from datafusion.plan import ExecutionPlan
 
-from sparkfusion.errors import InternalError, PlanTooDeepError, QueryCancelledError, SparkfusionError, classify
+from sparkfusion.errors import (
+    InternalError,
+    PlanTooDeepError,
+    QueryCancelledError,
+    SparkfusionError,
+    classify,
+    panics_as_errors,
+)
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.delivery import GrantSink
 from sparkfusion.exchange.manifest import Manifest
@@ -170,7 +177,8 @@ class _Run:
     def _execute(self, encoded: bytes, sink: Sink) -> None:
         try:
             check_depth(encoded)
-            plan, rows = loops.run(_run_plan(self._context, encoded, self._order.outputs, sink, self._cancel))
+            with panics_as_errors():
+                plan, rows = loops.run(_run_plan(self._context, encoded, self._order.outputs, sink, self._cancel))
             self.rows += rows
         except (asyncio.CancelledError, ChannelClosedError):
             raise
