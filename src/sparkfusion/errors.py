@@ -150,6 +150,7 @@ _FIRST_CALL = re.compile(r'File \\?"(.+?)\\?", line (\d+), in (.+?)(?:\\n|\n)')
 _MEMORY_MARKS = ("Resources exhausted", "Not enough memory to continue external sort")
 _RESOURCE_MARKS = (*_MEMORY_MARKS, "No space left on device", "Disk quota exceeded", "out of memory")
 _INTERNAL_MARKS = ("Internal error", "panicked")
+_NOT_IN_CSV = "is not supported in CSV"
 _UNSUPPORTED_MARK = "This feature is not implemented"
 _EXTERNAL_MARKS = ("Object Store error", "IoError", "IO error", "Io error", "Connection refused", "timed out")
 _USER_MARKS = ("not found", "NotFound", "No such file", "Permission denied", "Parquet error", "UDF")
@@ -178,6 +179,8 @@ def classify(error: BaseException, where: TaskKey | None = None) -> SparkfusionE
     found.__cause__ = error
     if is_memory_shortage(found):
         found.hint = "raise sparkfusion.task_memory_bytes, or lower sparkfusion.bytes_per_partition for smaller tasks"
+    elif _NOT_IN_CSV in text:
+        found.hint = "CSV has no nested values: leave the column out, make a text of it, or write Parquet or JSON"
     elif isinstance(found, UserError) and _UNSUPPORTED_MARK in text:
         found.hint = "DataFusion does not support this yet; write the query in another way"
     return found

@@ -157,6 +157,61 @@ def test_a_lying_file_of_a_feed_is_named(session: Session, tmp_path: Path) -> No
     assert_usable(session)
 
 
+@pytest.mark.runners("local", reason=SAID)
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("*.parquet", r"no file matches '.*/\*\.parquet'"),
+        ("home/", r"no file of the format parquet in '.*/home/'"),
+        ("zero.parquet", r"'.*/zero\.parquet' is empty, which no file of the format parquet is"),
+        ("zero.csv", r"'.*/zero\.csv' is empty, so it tells no columns"),
+        ("zero.json", r"'.*/zero\.json' is empty, so it tells no columns"),
+        ("array.json", r"'.*/array\.json' is a JSON array(.|\n)*one object per line"),
+    ],
+)
+def test_files_without_a_table_are_named(session: Session, tmp_path: Path, source: str, said: str) -> None:
+    tmp_path = tmp_path / "own"
+    (tmp_path / "home").mkdir(parents=True)
+    format = source.rpartition(".")[2] if "." in source else "parquet"
+    if "*" not in source and "." in source:
+        (tmp_path / source).write_text('[{"a": 1},\n {"a": 2}]' if "array" in source else "")
+    path = f"{tmp_path}/{source}"
+    for call in (
+        lambda: getattr(session, f"read_{format}")(path),
+        lambda: getattr(session, f"register_{format}")("t", path),
+        lambda: session.sql(f"create external table made stored as {format} location '{path}'"),
+    ):
+        with pytest.raises(UserError, match=said):
+            call()
+    assert_usable(session)
+
+
+@pytest.mark.runners("local", reason=SAID)
+def test_an_empty_file_with_given_columns_has_no_rows(session: Session, tmp_path: Path) -> None:
+    (tmp_path / "zero.csv").touch()
+    assert session.read_csv(tmp_path / "zero.csv", schema=pa.schema([("a", pa.int64())])).count() == 0
+
+
+@pytest.mark.runners("local", reason=SAID)
+def test_the_hint_for_json_of_mixed_types_helps(session: Session, tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    path.write_text('{"a": 1}\n{"a": "x"}\n')
+    with pytest.raises(UserError, match=r'rows\.json\', line 1(.|\n)*on_error="skip"'):
+        session.read_json(path).collect()
+    assert session.read_json(path, on_error="skip").to_pylist() == [{"a": "x"}]
+
+
+def test_nested_values_do_not_fit_into_csv(session: Session, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"s": [{"x": 1}] * 5000}), tmp_path / "nested.parquet", row_group_size=1000)
+    session.register_parquet("nested", tmp_path / "nested.parquet")
+    for target in ("out.csv", "out/"):
+        with pytest.raises(UserError, match="not supported in CSV") as caught:
+            session.sql("select * from nested").write_csv(tmp_path / target)
+        assert "leave the column out" in str(caught.value)
+        assert "damaged" not in str(caught.value)
+    assert_usable(session)
+
+
 def test_file_that_vanishes_while_the_query_runs(session: Session, tmp_path: Path) -> None:
     home = tmp_path / "orders"
     home.mkdir()

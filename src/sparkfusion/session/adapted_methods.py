@@ -61,7 +61,7 @@ def untyped_register_method(original: Callable[..., None]) -> Callable[..., None
         bound = signature.bind(context, *args, **kwargs)
         _, table, source, *_ = bound.arguments.values()
         if (missing := _missing_path(source)) is not None:
-            raise UserError(f"cannot register table {table!r}: no file or directory at {missing!r}")
+            raise UserError(f"cannot register table {_unquoted(table)!r}: no file or directory at {missing!r}")
         arguments = {key: unwrap(value) for key, value in bound.arguments.items() if key != "self"}
         try:
             if skip:
@@ -74,10 +74,9 @@ def untyped_register_method(original: Callable[..., None]) -> Callable[..., None
             else:
                 original(context, **arguments)
         except Exception as error:
-            shown = f" from {str(source)!r}" if isinstance(source, str | PathLike) else ""
             words = error.message if isinstance(error, SparkfusionError) else clean_message(error)
             hint = (error.hint if isinstance(error, SparkfusionError) else None) or name_hint(words, context)
-            raise UserError(f"cannot register table {table!r}{shown}: {words}", hint=hint) from error
+            raise UserError(f"cannot {_describe_table(table, source)}: {words}", hint=hint) from error
         tables.lossy.add(table, lost_options(arguments))
         if not skip and name in FORMATS and (made := directory_table_of(name, FORMATS[name], arguments)) is not None:
             tables.directories.add(table, made)
@@ -176,6 +175,26 @@ def without_examples(text: str) -> str:
         name: whose
     """
     return _EXAMPLES.sub("", inspect.cleandoc(text) + "\n").strip()
+
+
+def _describe_table(reference: str, source: object) -> str:
+    """What a method was to do: `read 'a.csv'` if the table is named like its file, as those of paths in SQL are."""
+    name = _unquoted(reference)
+    if not isinstance(source, str | PathLike):
+        return f"register table {name!r}"
+    return f"read {name!r}" if name == str(source) else f"register table {name!r} from {str(source)!r}"
+
+
+def _unquoted(reference: str) -> str:
+    """A table's name as it is shown, which has quotes of its own around it.
+
+    >>> _unquoted('"a.csv"'), _unquoted('shop."Orders"')
+    ('a.csv', 'shop."Orders"')
+    """
+    inner = reference[1:-1].replace('""', "")
+    return (
+        reference[1:-1].replace('""', '"') if reference[:1] == '"' == reference[-1:] and '"' not in inner else reference
+    )
 
 
 def _missing_path(source: object) -> str | None:

@@ -19,6 +19,7 @@ from sparkfusion.session.file_tables import show_partitions, visible_files
 from sparkfusion.session.layout import PartitionColumn, find_unreadable, list_files, listing_context
 from sparkfusion.session.skipping import check_on_error
 from sparkfusion.session.skipping_statement import create_skipping_table, parse_on_error
+from sparkfusion.session.unfit_files import ONE_PER_LINE, check_not_empty, find_array, finds_no_files, no_files
 
 _TOLD_APART = ("parquet", "arrow", "avro")
 _NO_ROWS = "SELECT NULL LIMIT 0"
@@ -48,6 +49,8 @@ def run_statement(
             return run(_NO_ROWS)
     if statement is None or statement.unbounded or (statement.keeps and context.table_exist(statement.name)):
         return run(sql if statement is None else statement.sql)
+    if not statement.has_columns:
+        check_not_empty(statement.location, statement.format)
     files = _list_files(statement.location, prepare)
     with _damage_named(statement, files):
         made = _create(statement, run, hidden=any(is_hidden(file.rpartition("/")[2]) for file in files))
@@ -63,6 +66,10 @@ def _damage_named(statement: ExternalStatement, files: list[str]) -> Iterator[No
     try:
         yield
     except (UserError, InternalError) as error:
+        if finds_no_files(error):
+            raise no_files(statement.location, statement.format) from error
+        if statement.format == "json" and (array := find_array([f"/{file}" for file in files])) is not None:
+            raise UserError(array, hint=ONE_PER_LINE) from error
         if statement.format not in _TOLD_APART or "://" in statement.location:
             raise
         read = getattr(SessionContext(), f"read_{statement.format}")

@@ -32,6 +32,7 @@ from sparkfusion.session.layout import (
     listing_context,
     survey,
 )
+from sparkfusion.session.unfit_files import ONE_PER_LINE, check_not_empty, find_array, finds_no_files, no_files
 
 _NAMES = ("parquet", "csv", "json", "arrow", "avro")
 FORMATS = {f"{verb}_{name}": name for verb in ("register", "read") for name in _NAMES}
@@ -100,6 +101,8 @@ def arrange(
     """
     format, arguments = FORMATS[method], with_csv_options(method, given)
     settings = FileArguments(method, arguments)
+    if settings.get("schema") is None:
+        check_not_empty(arguments["path"], format)
     said = settings.partitions
     layout = _look(format, settings, prepare, hive=hive and not said)
     if settings.extension is None and layout.extension is not None:
@@ -128,9 +131,14 @@ def drift_explained(arranged: Arrangement) -> Iterator[None]:
         with panics_as_errors():
             yield
     except Exception as error:
-        if "://" in str(arranged.arguments["path"]):
+        path, format = arranged.arguments["path"], FORMATS[arranged.method]
+        if finds_no_files(error):
+            raise no_files(str(path).removesuffix(f"/{_VISIBLE}") if isinstance(path, str) else path, format) from error
+        if "://" in str(path):
             raise
         files, read = _one_by_one(arranged)
+        if format == "json" and (array := find_array(files)) is not None:
+            raise UserError(array, hint=ONE_PER_LINE) from error
         found = describe_drift(files, read) if "Fail to merge schema" in str(error) else None
         if found is not None:
             raise UserError(found, hint="read the files apart, or say what you want with schema=…") from error

@@ -24,6 +24,12 @@ _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _HAS_HEADER, _NEWLINES_IN_VALUES = b"\x10\x01", b"\x38\x01"
 _DELIMITER = re.compile(rb"\x1a\x01(.)", re.DOTALL)
 _BLOCK = 1 << 20
+_HINTS = {
+    "csv_scan": "mend the line, or read its column as a string (schema=…)",
+    # a column of strings takes values in quotes only, so reading it as one would not help
+    "json_scan": "mend the line, or leave out such lines: on_error=\"skip\"; in SQL, OPTIONS ('sparkfusion.on_error' "
+    "'skip')",
+}
 
 RunPlan = Callable[[bytes], None]
 """Runs an encoded plan of one partition, and raises what it raises."""
@@ -145,7 +151,7 @@ def _describe(error: SparkfusionError, scan: _FileScan, words: str) -> Sparkfusi
         else:
             place += f", the line at byte {start}"
     shown = f"{place}: {_plain(words, scan)}" + (f": {shorten(text)!r}" if text is not None else "")
-    hint = _drift(scan) or "mend the line, or read its column as a string (schema=…)"
+    hint = _drift(scan) or _HINTS[kind(scan.node)]
     return UserError(f"cannot read {shown}", where=error.where, hint=hint)
 
 
