@@ -4,7 +4,7 @@
 |------|---------|
 | 0    | done |
 | 1    | the query failed, its answer is wrong, or the doctor found something wrong |
-| 2    | the command line was not understood |
+| 2    | the command line is wrong, or names what is not there; nothing has run |
 | 3    | something was not distributed, and had to be |
 | 4    | an answer was compared with nothing |
 | 130  | Ctrl-C |

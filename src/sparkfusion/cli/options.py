@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from sparkfusion.cli.output import check_directory
 from sparkfusion.cli.spark_masters import is_spark_master, started
 from sparkfusion.cli.table_sources import add_tables, tables_at, tables_of_file
 from sparkfusion.cli.tables import Table, check_unique, hint_of, register
 from sparkfusion.config import DIALECTS, PREFIX, SETTINGS
 from sparkfusion.config.config_file import current_config_file
-from sparkfusion.config.given_settings import TOKEN_VARIABLE
+from sparkfusion.config.given_settings import CONNECT, TOKEN_VARIABLE, GivenSetting
 from sparkfusion.errors import UserError
 from sparkfusion.feed.ready.formats import FORMATS
 from sparkfusion.session.script import Statement, split
@@ -34,16 +35,16 @@ def _tables(_ctx: click.Context, _option: click.Parameter, values: tuple[str, ..
     for value in values:
         try:
             tables, others = tables_at(value)
-        except ValueError as error:
+            found += tables
+            check_unique(tuple(found))
+        except (ValueError, UserError) as error:
             raise click.BadParameter(str(error)) from error
-        found += tables
         if others:
             click.echo(f"sparkfusion: no tables, by their names: {', '.join(others)} in {value}", err=True)
     return tuple(found)
 
 
 def _settings(_ctx: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Full names are checked by the session."""
     return tuple(map(_setting, values))
 
 
@@ -54,17 +55,41 @@ def _setting(text: str) -> tuple[str, str]:
     full = PREFIX + key.strip()
     if any(setting.name == full for setting in SETTINGS):
         raise click.BadParameter(f"there is no setting {key.strip()!r}; its full name is {full}")
+    from sparkfusion.session.session_settings import SessionSettings
+
+    try:
+        SessionSettings.check(GivenSetting(key.strip(), value.strip(), CONNECT))
+    except UserError as error:
+        raise click.BadParameter(str(error)) from error
     return key.strip(), value.strip()
 
 
 def _target(_ctx: click.Context, _option: click.Parameter, value: str | None) -> str | None:
-    if value is None or value in ("local", "spark") or is_spark_master(value) or is_known(scheme_of(value)):
-        return value
-    place = value.partition("?")[0]  # what follows may be a token
-    raise click.BadParameter(
+    try:
+        return value if value is None else check_target(value)
+    except UserError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def check_target(target: str) -> str:
+    """The target, if its form is one that tasks can run on."""
+    if target in ("local", "spark") or is_spark_master(target) or is_known(scheme_of(target)):
+        return target
+    place = target.partition("?")[0]  # what follows may be a token
+    raise UserError(
         f"{place!r} is neither local, spark, a master of Spark such as spark://host:7077, nor workers such as "
         "flight://host:port,host:port"
     )
+
+
+def check_output(_ctx: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+    """For options that name a file to write: its directory has to be there."""
+    try:
+        if value is not None:
+            check_directory(value)
+    except UserError as error:
+        raise click.BadParameter(str(error)) from error
+    return value
 
 
 def source_options(command: Command) -> Command:
@@ -163,7 +188,6 @@ def open_session(options: SessionOptions) -> Iterator[Session]:
     """
     import sparkfusion
 
-    check_unique(options.tables)
     tables, file = options.tables, current_config_file()
     if file is not None and options.reads_file:
         tables = add_tables(tables, tables_of_file(file))

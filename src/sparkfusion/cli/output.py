@@ -37,6 +37,7 @@ _ENDINGS: dict[str, OutputFormat] = {
     ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
 }  # fmt: skip
 
+_TEXT = ("", ".txt", ".log", ".out")
 _READABLE = 30  # a longer value is folded rather than its column left out
 
 
@@ -47,6 +48,17 @@ def format_for(path: str | None) -> OutputFormat:
     ('parquet', 'table', 'table')
     """
     return "table" if path is None else _ENDINGS.get(Path(path).suffix.lower(), "table")
+
+
+def describe_format(path: str) -> str | None:
+    """What to tell about a file whose name means no format; None if it means one, or is that of plain text.
+
+    >>> describe_format("report.xyz"), describe_format("report.txt")
+    ("the name of 'report.xyz' tells no format, so it will be a table for people", None)
+    """
+    if Path(path).suffix.lower() in (*_ENDINGS, *_TEXT) or (Path(path).exists() and not Path(path).is_file()):
+        return None
+    return f"the name of {path!r} tells no format, so it will be a table for people"
 
 
 def write(
@@ -104,10 +116,15 @@ def destination(path: str | None) -> Iterator[TextIO]:
         partial.unlink(missing_ok=True)
 
 
+def check_directory(path: str) -> None:
+    """Refuse a file to write whose directory does not exist."""
+    if not (parent := Path(path).parent).is_dir():
+        raise UserError(f"cannot write {path!r}: the directory {str(parent)!r} does not exist")
+
+
 def _open_file(file: Path, path: str) -> TextIO:
     """The file, open for writing; an error names the path that the user gave."""
-    if not file.parent.is_dir():
-        raise UserError(f"cannot write {path!r}: the directory {str(file.parent)!r} does not exist")
+    check_directory(path)
     try:
         return file.open("w", encoding="utf-8", newline="")
     except OSError as error:

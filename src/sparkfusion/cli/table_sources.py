@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sparkfusion.cli.tables import Table, parse_table, quote_name, register
+from sparkfusion.cli.tables import Table, UnknownFormatError, parse_table, quote_name, register
 from sparkfusion.config.config_file import ConfigFile
 from sparkfusion.errors import UserError
 from sparkfusion.session.sql_text import mask
@@ -43,7 +43,7 @@ def _name_of(path: Path) -> str:
 def _tables_in(directory: str) -> tuple[list[Table], list[str]]:
     """Each folder and each file of the directory as a table."""
     tables: dict[str, Table] = {}
-    others = []
+    others, clashes = [], []
     for entry in sorted(Path(directory).iterdir()):
         if entry.name.startswith((".", "_")):
             continue
@@ -58,10 +58,9 @@ def _tables_in(directory: str) -> tuple[list[Table], list[str]]:
             continue
         other = tables.setdefault(name, found)
         if other is not found:
-            raise UserError(
-                f"{other.path} and {found.path} would both be table {name!r}",
-                hint="name them yourself: --table NAME=PATH",
-            )
+            clashes.append(f"{other.path} and {found.path} would both be table {name!r}")
+    if clashes:
+        raise UserError("; ".join(clashes), hint="name them yourself: --table NAME=PATH")
     return list(tables.values()), others
 
 
@@ -113,6 +112,11 @@ def register_paths(session: Session, sql: str) -> None:
         if path not in known:
             try:
                 register(session, parse_table(f"{quote_name(path)}={path}"))
+            except UnknownFormatError as error:
+                name = quote_name(_name_of(Path(path)))
+                words = f"cannot read {path!r} as a table: its name tells no format"
+                hint = f"name it: create external table {name} stored as csv location '{path}', if it is CSV"
+                raise UserError(words, hint=f"{hint}; or on the command line --table {name}=csv:{path}") from error
             except ValueError as error:
                 raise UserError(f"cannot read {path!r} as a table: {error}") from error
 

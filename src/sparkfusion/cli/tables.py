@@ -26,6 +26,13 @@ _PREFIX = re.compile(r"(\w{2,}):(?!//)")  # a single letter is a drive
 _MISSING = re.compile(r"\btable 'datafusion\.public\.([^']+)' not found")
 
 
+class UnknownFormatError(ValueError):
+    """The name of a file tells no format."""
+
+    def __init__(self, file: str, remedy: str) -> None:
+        super().__init__(f"cannot infer the format of {file!r} from its name; {remedy}")
+
+
 @dataclass(frozen=True)
 class Table:
     """A table of the session to be. `extension` is what its files' names end with, `compression` what packed them.
@@ -63,10 +70,7 @@ def parse_table(text: str) -> Table:
     readable = compression is not None or extension.count(".") < 2
     found = format_of(extension) if readable else None
     if found is None:
-        raise ValueError(
-            f"cannot infer the format of {sample!r} from its name; write {name}=FORMAT:{path}, "
-            f"FORMAT being one of {', '.join(FORMATS)}"
-        )
+        raise UnknownFormatError(sample, f"write {name}=FORMAT:{path}, FORMAT being one of {', '.join(FORMATS)}")
     return Table(name, path, found, extension, compression)
 
 
@@ -128,7 +132,7 @@ def check_unique(tables: tuple[Table, ...]) -> None:
 
 def hint_of(error: SparkfusionError) -> str | None:
     """The error's own hint; if a table is not found, with the option that makes it one. As in SQL, a name without
-    quotes is one in small letters.
+    quotes is one in small letters. A path in double quotes is a name to SQL.
 
     >>> hint_of(UserError("table 'datafusion.public.t' not found", hint="known tables: u"))
     'known tables: u; --table t=PATH adds it'
@@ -136,5 +140,7 @@ def hint_of(error: SparkfusionError) -> str | None:
     found = _MISSING.search(error.message)
     if found is None:
         return error.hint
+    if "/" in found[1] or Path(found[1]).exists():
+        return f"write a path in single quotes: '{found[1]}'"
     option = f"{found[1]}=PATH" if found[1] == found[1].lower() else f"'\"{found[1]}\"=PATH'"
     return "; ".join(filter(None, (error.hint, f"--table {option} adds it")))

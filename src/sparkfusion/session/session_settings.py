@@ -7,7 +7,7 @@ from collections.abc import ItemsView, Iterator, MutableMapping
 from contextlib import contextmanager
 
 import pyarrow as pa
-from datafusion import SessionContext
+from datafusion import SessionConfig, SessionContext
 
 from sparkfusion import config
 from sparkfusion.config.given_settings import CONNECT, DEFAULT, SET, GivenSetting
@@ -62,6 +62,11 @@ class SessionSettings(MutableMapping[str, str]):
             raise
         self._begun_with[given.name] = given
         self._sources[given.name] = given.source
+
+    @classmethod
+    def check(cls, given: GivenSetting) -> None:
+        """Raise if no session would take this value."""
+        cls(SessionContext(SessionConfig().with_information_schema(enabled=True)), config.Settings()).begin_with(given)
 
     def source_of(self, name: str) -> str:
         """Where a value comes from: "default", the path of a file, a variable, a key of Spark, "connect" or "SET"."""

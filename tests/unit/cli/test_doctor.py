@@ -43,13 +43,19 @@ def test_what_is_wrong_has_a_remedy_and_the_exit_code_tells(
     assert "unset SPARKFUSION_OTHERWISE" in result.stdout
 
 
-def test_wrong_settings_end_it(invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_every_wrong_setting_has_a_remedy_and_the_rest_is_checked(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     path = tmp_path / "sparkfusion.toml"
     path.write_text("[settings]\nsparkfusion.slot = 1\n")
     monkeypatch.setenv("SPARKFUSION_CONFIG", str(path))
+    monkeypatch.setenv("SPARKFUSION_SLOTS", "many")
     result = invoke("doctor")
     assert result.exit_code == 1
-    assert "did you mean 'sparkfusion.slots'?" in result.stdout
+    assert f"did you mean 'sparkfusion.slots'? correct it in {path}" in result.stdout
+    assert "not 'many' (from SPARKFUSION_SLOTS)\n         → correct SPARKFUSION_SLOTS, or unset it" in result.stdout
+    for subject in ("memory", "store", "ports"):
+        assert f" {subject}: " in result.stdout
 
 
 def test_memory_that_is_not_there() -> None:

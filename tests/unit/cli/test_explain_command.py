@@ -82,7 +82,7 @@ def test_a_past_query_is_drawn_from_its_log(invoke: Invoke, items: str, tmp_path
 
 def test_a_log_that_is_not_there_is_named(invoke: Invoke, tmp_path: Path) -> None:
     result = invoke("explain", "--from-log", str(tmp_path / "no.jsonl"), "--format", "json")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "no.jsonl" in result.output
 
 

@@ -73,6 +73,16 @@ def test_a_damaged_file_leaves_the_shell_as_it_is(talk: Talk, tmp_path: Path) ->
     assert "42" in shown
 
 
+def test_what_cannot_work_is_refused_at_once(talk: Talk, shell: Shell) -> None:
+    assert r"\once result.parquet writes the next result to a file" in talk(r"\format parquet")
+    assert shell.state.form == "table"
+    assert "the directory 'nope' does not exist" in talk(r"\once nope/r.csv")
+    assert shell.state.once is None
+    said = talk(r"\connect foo")
+    assert "'foo' is neither local, spark, a master of Spark" in said
+    assert "sparkfusion.connect" not in said
+
+
 def test_a_cancelled_query_is_no_error(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_arguments: object, **_options: object) -> None:
         raise KeyboardInterrupt

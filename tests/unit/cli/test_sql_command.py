@@ -159,7 +159,7 @@ def test_an_error_names_the_line_of_its_statement(invoke: Invoke, command: str) 
 
 def test_an_unknown_setting_names_the_nearest(invoke: Invoke) -> None:
     result = invoke("sql", "-c", "select 1", "--set", "sparkfusion.slot=2")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "sparkfusion.slots" in result.stderr
 
 
@@ -182,7 +182,7 @@ def test_a_table_that_is_not_found_names_the_option_and_what_was_given(
 def test_a_directory_that_does_not_exist_is_named_before_anything_runs(invoke: Invoke, tmp_path: Path) -> None:
     target = tmp_path / "nope" / "x.csv"
     result = invoke("sql", "-c", "select nope", "-o", str(target))
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert f"cannot write {str(target)!r}: the directory {str(target.parent)!r} does not exist" in result.stderr
 
 
@@ -195,6 +195,15 @@ def test_a_directory_that_does_not_exist_is_named_before_anything_runs(invoke: I
         ("-c", "select 1", "--format", "xml"),
         ("-c", "select 1", "--set", "novalue"),
         ("-c", "select 1", "--table", "t=missing.parquet"),
+        ("-c", "select 1", "--table", "missing/"),
+        ("-c", "select 1", "--table", "t=pyproject.toml"),
+        ("-c", "select 1", "--table", "t=csv:pyproject.toml", "--table", "t=csv:README.md"),
+        ("-c", "select 1", "--set", "sparkfusion.slots=many"),
+        ("-c", "select 1", "--set", "sparkfusion.nothing=1"),
+        ("-c", "select 1", "--set", "datafusion.nothing=1"),
+        ("-c", "select 1", "--set", "slots=2"),
+        ("-c", "select 1", "--connect", "sprak"),
+        ("-c", "select 1", "--output", "missing/x.csv"),
         ("-c", "select 1", "--partitions", "0"),
         ("--file", "missing.sql"),
     ],
@@ -203,6 +212,26 @@ def test_a_command_line_that_makes_no_sense_is_a_usage_error(invoke: Invoke, arg
     result = invoke("sql", *arguments)
     assert result.exit_code == 2
     assert "Error:" in result.stderr
+
+
+def test_a_file_whose_name_tells_no_format_is_a_table_and_that_is_said(invoke: Invoke, tmp_path: Path) -> None:
+    result = invoke("sql", "-c", "select 1 as one", "-o", str(tmp_path / "x.xyz"))
+    assert result.exit_code == 0
+    assert "tells no format, so it will be a table for people; --format chooses one" in result.stderr
+    assert invoke("sql", "-c", "select 1", "-o", str(tmp_path / "x.txt")).stderr == ""
+
+
+def test_a_path_in_double_quotes_or_without_a_format_is_told_what_helps(invoke: Invoke, tmp_path: Path) -> None:
+    people, notes = tmp_path / "people.csv", tmp_path / "notes.txt"
+    people.write_text("a\n1\n")
+    notes.write_text("a\n1\n")
+    result = invoke("sql", "-c", f'select * from "{people}"')
+    assert f"hint: write a path in single quotes: '{people}'" in result.stderr
+    result = invoke("sql", "-c", f"select * from '{notes}'")
+    assert "its name tells no format" in result.stderr
+    made = f"create external table notes stored as csv location '{notes}'"
+    assert f"hint: name it: {made}, if it is CSV; or on the command line --table notes=csv:{notes}" in result.stderr
+    assert invoke("sql", "-c", f"{made}; select * from notes").exit_code == 0
 
 
 def test_debug_shows_the_traceback(invoke: Invoke) -> None:

@@ -45,13 +45,15 @@ def doctor(target: str | None) -> None:
 def _examine(target: str | None) -> Iterator[Finding]:
     from sparkfusion.cli.doctor import this_machine
     from sparkfusion.cli.doctor.on_target import check_target
+    from sparkfusion.config import Settings
 
     yield from this_machine.check_python()
     yield from this_machine.check_packages()
     yield from this_machine.check_settings()
     settings = this_machine.local_settings()
     if settings is None:  # wrong ones were named above
-        return
+        yield Finding("settings", "note", "they are wrong, so what follows was checked with the defaults")
+        settings = Settings()
     yield from this_machine.check_memory(settings)
     yield from this_machine.check_directories(settings)
     yield from this_machine.check_ports(settings)

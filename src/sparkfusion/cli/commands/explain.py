@@ -8,6 +8,7 @@ import click
 
 from sparkfusion.cli.options import (
     SessionOptions,
+    check_output,
     dialect_option,
     open_session,
     read_statements,
@@ -38,11 +39,17 @@ ExplainFormat = Literal["text", "json", "dot", "html"]
     show_default=True,
     help="Output format.",
 )
-@click.option("-o", "--output", metavar="FILE", help="Write to this file.")
-@click.option("--html", metavar="FILE", help="Write a page with graph and timeline: the same as --format html -o FILE.")
+@click.option("-o", "--output", metavar="FILE", callback=check_output, help="Write to this file.")
+@click.option(
+    "--html",
+    metavar="FILE",
+    callback=check_output,
+    help="Write a page with graph and timeline: the same as --format html -o FILE.",
+)
 @click.option(
     "--from-log",
     metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False),
     help="Show a past query from its event log (sparkfusion.event_log). Needs --html or --format json.",
 )
 @click.option("--partitions", type=click.IntRange(min=1), help="The partition count that DataFusion plans with.")

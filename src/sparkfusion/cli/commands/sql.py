@@ -9,13 +9,21 @@ import click
 from sparkfusion.cli.ending import Ending
 from sparkfusion.cli.options import (
     SessionOptions,
+    check_output,
     dialect_option,
     open_session,
     read_statements,
     session_options,
     source_options,
 )
-from sparkfusion.cli.output import OUTPUT_FORMATS, OutputFormat, destination, format_for
+from sparkfusion.cli.output import (
+    BINARY_FORMATS,
+    OUTPUT_FORMATS,
+    OutputFormat,
+    describe_format,
+    destination,
+    format_for,
+)
 from sparkfusion.cli.progress_lines import progress_lines
 from sparkfusion.cli.run_statement import describe_timing, run_statement
 from sparkfusion.cli.tables import Table
@@ -34,7 +42,11 @@ from sparkfusion.session.script import locate_error
     help="Output format.  [default: by the name of the output file, else table]",
 )
 @click.option(
-    "-o", "--output", metavar="FILE", help="Write to this file. It is created only if all statements succeed."
+    "-o",
+    "--output",
+    metavar="FILE",
+    callback=check_output,
+    help="Write to this file. It is created only if all statements succeed.",
 )
 @click.option(
     "--max-rows",
@@ -82,6 +94,8 @@ def sql(
             return
         file = "-"
     chosen = form or format_for(output)
+    if form is None and output is not None and (told := describe_format(output)) is not None:
+        click.echo(f"sparkfusion: {told}; --format chooses one", err=True)
     statements = read_statements(text, file)
     with (
         destination(output) as out,
@@ -97,6 +111,8 @@ def sql(
 
 
 def _run_shell(options: SessionOptions, form: OutputFormat, max_rows: int, timing: bool) -> None:
+    if form in BINARY_FORMATS:
+        raise click.UsageError(rf"a terminal cannot show {form}; in the shell, \once result.{form} writes it to a file")
     import_extra("prompt_toolkit", "cli", "the shell")
     import_extra("pygments", "cli", "the shell")
     from sparkfusion.cli.shell.prompt import Prompt

@@ -8,6 +8,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +16,7 @@ from pathlib import Path
 from sparkfusion.cli.doctor.finding import Finding, finding_of
 from sparkfusion.config import MIB, Settings, machine_memory
 from sparkfusion.config.config_file import current_config_file
-from sparkfusion.config.given_settings import is_unknown_variable, read_below_spark
+from sparkfusion.config.given_settings import GivenSetting, is_unknown_variable, read_below_spark, variable_of
 from sparkfusion.errors import SparkfusionError
 
 _OLDEST_PYTHON = (3, 11)
@@ -63,6 +64,9 @@ def check_settings() -> Iterator[Finding]:
     try:
         file = current_config_file()
         given = read_below_spark(file, os.environ)
+        if wrong := [found for each in given if (found := _find_wrong(each)) is not None]:
+            yield from wrong
+            return
         with sparkfusion.connect("local"):
             pass
     except SparkfusionError as error:
@@ -72,6 +76,19 @@ def check_settings() -> Iterator[Finding]:
     yield Finding("settings", "ok", f"{place}; {len(given)} given there or in the environment")
     for variable in filter(is_unknown_variable, sorted(os.environ)):
         yield Finding("settings", "warning", f"the variable {variable} is not a setting", f"unset {variable}")
+
+
+def _find_wrong(given: GivenSetting) -> Finding | None:
+    """What is wrong with a setting that the file or the environment gives, and how to mend it there."""
+    from sparkfusion.session.session_settings import SessionSettings
+
+    try:
+        SessionSettings.check(given)
+    except SparkfusionError as error:
+        is_variable = given.source == variable_of(given.name)
+        remedy = f"correct {given.source}, or unset it" if is_variable else f"correct it in {given.source}"
+        return Finding("settings", "wrong", error.message, f"{error.hint} {remedy}" if error.hint else remedy)
+    return None
 
 
 def local_settings() -> Settings | None:
@@ -87,8 +104,10 @@ def local_settings() -> Settings | None:
 
 def target_of_file() -> str | None:
     """Where `sparkfusion.toml` lets tasks run."""
-    file = current_config_file()
-    return None if file is None else file.on
+    with suppress(SparkfusionError):  # `check_settings` tells what is wrong with the file
+        file = current_config_file()
+        return None if file is None else file.on
+    return None
 
 
 def check_memory(settings: Settings, memory: int | None = None) -> Iterator[Finding]:

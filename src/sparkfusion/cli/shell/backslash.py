@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, get_args
 import click
 import pyarrow.compute as pc
 
-from sparkfusion.cli.output import OUTPUT_FORMATS, OutputFormat
+from sparkfusion.cli.options import check_target
+from sparkfusion.cli.output import BINARY_FORMATS, OUTPUT_FORMATS, OutputFormat, check_directory, describe_format
 from sparkfusion.cli.shell.pager import show
 from sparkfusion.config import suggest
 from sparkfusion.errors import UserError
@@ -69,6 +70,10 @@ def _format(shell: Shell, name: str) -> None:
             raise UserError(
                 f"there is no format {name!r}", hint=suggest(name, OUTPUT_FORMATS) or ", ".join(OUTPUT_FORMATS)
             )
+        if name in BINARY_FORMATS:
+            raise UserError(
+                f"a terminal cannot show {name}", hint=rf"\once result.{name} writes the next result to a file"
+            )
         shell.state.form = next(each for each in OUTPUT_FORMATS if each == name)
     click.echo(f"format: {shell.state.form}")
 
@@ -95,6 +100,9 @@ def _switch(name: str, words: str) -> Callable[[Shell, str], None]:
 def _once(shell: Shell, path: str) -> None:
     if not path:
         raise UserError(r"\once needs a file", hint=r"such as \once result.parquet")
+    check_directory(path)
+    if (told := describe_format(path)) is not None:
+        click.echo(told)
     shell.state.once = path
     click.echo(f"the next result goes to {path}")
 
@@ -107,7 +115,7 @@ def _explain(shell: Shell, word: str) -> None:
 
 def _connect(shell: Shell, target: str) -> None:
     if target:
-        shell.connect(target)
+        shell.connect(check_target(target))
         click.echo("tables of the command line and of sparkfusion.toml are registered again; others are gone")
     click.echo(f"tasks run on: {shell.place}")
 
