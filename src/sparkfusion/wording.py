@@ -11,6 +11,7 @@ _TAKEN = re.compile(
     r"(?:Execution error: )?ValueError\(['\"](?P<said>The table .+? already exists)['\"]\)"
     r"(?: in the Python function \w+ \(.*?\))?"
 )
+_PARSER = re.compile(r'SQL error: ParserError\("(?P<said>.*)"\)', re.DOTALL)
 _QUALIFIED = re.compile(r'(?:"\?table\?"|\?table\?|"?sparkfusion_(?:copy|rows)\w*"?)\.')
 _OUR_TABLE = re.compile(r"'?\bsparkfusion_(?:copy_\w+|rows)\b'?|'?\?table\?'?")
 _SUGGESTION = re.compile(
@@ -31,6 +32,8 @@ def for_users(text: str) -> str:
     "Invalid function 'explode'."
     >>> for_users("Invalid function 'lenght'.\\nDid you mean 'length'?")
     "Invalid function 'lenght'.\\nDid you mean 'length'?"
+    >>> for_users('SQL error: ParserError("Expected: an expression, found: EOF")')
+    'SQL error: Expected: an expression, found: EOF'
     >>> for_users('No field named zz. Valid fields are "?table?".a, "?table?".b.')
     'No field named zz. Valid fields are a, b.'
     >>> for_users("No suitable object store found for s3://b/x. See `RuntimeEnv::register_object_store`.")
@@ -38,6 +41,7 @@ def for_users(text: str) -> str:
     >>> for_users("Execution error: ValueError('The table t already exists') in the Python function f (x.py, line 1)")
     'The table t already exists'
     """
+    text = _PARSER.sub(r"SQL error: \g<said>", text)
     text = _TAKEN.sub(r"\g<said>", _NO_STORE.sub(_no_store, text))
     text = _OUR_TABLE.sub("the query", _QUALIFIED.sub("", text))
     return _SUGGESTION.sub(lambda found: found["before"] + (found["said"] if _is_plausible(found) else ""), text)

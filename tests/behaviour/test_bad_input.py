@@ -284,7 +284,27 @@ def test_unknown_table_has_those_that_are_known_as_a_hint(session: Session, quer
         session.sql(f"create table {name} as select 1 as k")
     with pytest.raises(UserError, match="lineitm") as caught:
         session.sql(query)
-    assert caught.value.hint == 'known tables: lineitem, other.lineitems, "Mixed Case", aaa, t and 1 more'
+    assert (
+        caught.value.hint
+        == 'did you mean lineitem? known tables: lineitem, other.lineitems, "Mixed Case", aaa, t and 1 more'
+    )
+
+
+@pytest.mark.runners("local", reason=SAID)
+@pytest.mark.parametrize(
+    ("query", "hint"),
+    [
+        ("select cuont(*) from people", "did you mean count?"),
+        ("select nmae from people", 'did you mean people."Name"?'),
+        ("select * from poeple", "did you mean people? known tables: people, t"),
+        ("select xyzzy_of_nothing(1)", None),
+    ],
+)
+def test_names_that_are_near_to_a_wrong_one_are_suggested(session: Session, query: str, hint: str | None) -> None:
+    session.sql('create table people as select 1 as "Name"')
+    with pytest.raises(UserError) as caught:
+        session.sql(query)
+    assert caught.value.hint == hint
 
 
 @pytest.mark.runners("local", reason=SAID)

@@ -129,6 +129,10 @@ def test_unknown_names_are_told(session: Session) -> None:
     for query, words in (
         ("select q from t", "column 'q' not found"),
         ("select 1 from tt", "table 'tt' not found"),
+        (
+            "select * from parquet.`/data/t`",
+            "in FROM is not available in the spark dialect: files are not read by their path",
+        ),
         ("select soundx(k) from t", "the function soundx is not available in the spark dialect"),
     ):
         with pytest.raises(UserError) as raised:

@@ -21,6 +21,7 @@ from sparkfusion.dialect.spark_parser import spark_text
 from sparkfusion.dialect.typed_sql import Typed
 from sparkfusion.dialect.written import OutputColumn, Written
 
+_FILE_FORMATS = ("parquet", "orc", "avro", "csv", "json", "text", "binaryfile", "delta")
 FindTable = Callable[[Sequence[str]], "tuple[str, pa.Schema]"]
 """A table of the session: its name in SQL, and its columns. Raises `UserError` if there is none.
 
@@ -100,6 +101,9 @@ class FromWriter:
         if not isinstance(node.this, exp.Identifier):
             raise refuse(f"{spark_text(node)} in FROM", "table functions have no counterpart")
         names = [part.name for part in node.parts]
+        if len(names) == 2 and names[0].lower() in _FILE_FORMATS and "/" in names[1]:
+            hint = "register the files as a table, or let Spark read them: spark.read.parquet(path)"
+            raise refuse(f"{spark_text(node)} in FROM", "files are not read by their path", hint)
         alias = node.alias or names[-1]
         view = self.views.get(names[0].lower()) if len(names) == 1 else None
         if view is not None and node.args.get("version"):

@@ -279,7 +279,7 @@ class Dispatcher:
     def _check_unit(self, unit: object) -> str:
         if not isinstance(unit, WorkUnit) or (self._files and not isinstance(unit, FileUnit)):
             wanted = "FileUnit" if self._files else "WorkUnit"
-            raise FeedError(f"it returned a {type(unit).__qualname__}, not a {wanted}")
+            raise FeedError(f"it yielded a {type(unit).__qualname__}, not a {wanted}")
         return encode_unit(unit)
 
     def _blame_provider(self, error: BaseException) -> SparkfusionError:

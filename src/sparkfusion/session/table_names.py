@@ -21,6 +21,10 @@ _UNKNOWN = re.compile(
     r"|failed to resolve (?:schema|catalog): (.+)"
 )
 _TAKEN = re.compile(r"[Tt]able '?(.+?)'? already exists")
+_FIELD = re.compile(r"No field named (\S+?)\.\s+Valid fields are (.+)\.$", re.DOTALL)
+_NAME = re.compile(r'(?:"(?:[^"]|"")+"|[^\s,".]+)(?:\.(?:"(?:[^"]|"")+"|[^\s,".]+))*')
+_FUNCTION = re.compile(r"Invalid function '([^']+)'\.(?!\s*Did you mean)")
+_FUNCTIONS = "select distinct routine_name as name from information_schema.routines"
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 _SHOWN = 5
 
@@ -47,7 +51,19 @@ def name_hint(message: str, context: SessionContext) -> str | None:
     if unknown := _UNKNOWN.search(message):
         with suppress(Exception):  # a user's own catalog may fail in its own way
             return known_tables(next(name for name in unknown.groups() if name is not None), context)
+    if (field := _FIELD.search(message)) and (near := close_names(_last(field[1]), _NAME.findall(field[2]))):
+        return f"did you mean {near[0]}?"
+    if called := _FUNCTION.search(message):
+        with suppress(Exception):
+            rows = context.sql(_FUNCTIONS).to_pylist()
+            near = close_names(called[1], sorted(str(row["name"]) for row in rows))
+            return f"did you mean {near[0]}?" if near else None
     return None
+
+
+def _last(reference: str) -> str:
+    """The last part of a column's name, without quotes."""
+    return reference.rsplit(".", 1)[-1].strip('"')
 
 
 def known_tables(wanted: str, context: SessionContext) -> str:
@@ -56,9 +72,10 @@ def known_tables(wanted: str, context: SessionContext) -> str:
     if not names:
         return "no table is registered"
     near = close_names(wanted.rsplit(".", 1)[-1], names)
+    meant = f"did you mean {near[0]}? " if near else ""
     ordered = [*near, *(name for name in names if name not in near)]
     more = f" and {len(ordered) - _SHOWN} more" if len(ordered) > _SHOWN else ""
-    return f"known tables: {', '.join(ordered[:_SHOWN])}{more}"
+    return f"{meant}known tables: {', '.join(ordered[:_SHOWN])}{more}"
 
 
 def close_names(wanted: str, names: list[str]) -> list[str]:

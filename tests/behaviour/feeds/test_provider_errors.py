@@ -215,7 +215,7 @@ def test_any_iterable_of_units_will_do(session: Session, format: str) -> None:
 
 def test_units_that_are_no_files_are_refused_in_a_feed_of_files(session: Session) -> None:
     session.register_feed("f", Scripted([WorkUnit(1)]), schema=SCHEMA, format="parquet")
-    with pytest.raises(FeedError, match="'f' failed: it returned a WorkUnit, not a FileUnit"):
+    with pytest.raises(FeedError, match="'f' failed: it yielded a WorkUnit, not a FileUnit"):
         session.sql("select v from f").collect()
 
 
