@@ -36,6 +36,7 @@ setup: $(STAMP) ## create .venv with everything that tests and tools need (LOCKE
 
 $(STAMP): pyproject.toml $(if $(LOCKED),$(LOCK))
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=python3.12 …")'
+	@echo "installing packages into $(VENV): this takes two to five minutes"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check $(if $(LOCKED),--constraint $(LOCK)) -e '.[cli,dev]'
 	@touch $@

@@ -36,6 +36,7 @@ def main() -> None:
             show_streaming(session)
             show_feed(session, Path(directory) / "orders")
         show_spark(directory)
+    print("\nNext: “First five minutes” in README.md, or .venv/bin/sparkfusion for a shell")
 
 
 def show_query(session: sparkfusion.Session, number: int) -> None:
@@ -147,17 +148,17 @@ def verdict(single: float, distributed: float) -> str:
     """What the two times say about distribution in one process.
 
     >>> verdict(0.1, 0.15)
-    '1.5 times the single-node time: in one process, over this little data, isolation costs more than it gives'
+    'distributed, the query took 1.5 times as long: for so little data on one machine, tasks cost more than they gain'
     """
     ratio = distributed / single
     if ratio > 1 + NOISE:
         return (
-            f"{ratio:.1f} times the single-node time: in one process, over this little data, isolation costs more "
-            "than it gives"
+            f"distributed, the query took {ratio:.1f} times as long: for so little data on one machine, tasks cost more "
+            "than they gain"
         )
     if ratio < 1 - NOISE:
-        return f"{ratio:.1f} times the single-node time: here isolation costs less than it gives"
-    return "about the same time: here isolation costs little"
+        return f"distributed, the query took {ratio:.1f} times as long"
+    return "both took about the same time"
 
 
 def fastest(action: Callable[[], object]) -> float:

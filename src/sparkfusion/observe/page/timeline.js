@@ -29,7 +29,8 @@ function drawTimeline(facts, select) {
 }
 
 const beginOf = (attempt) => attempt.started_at;
-const stageColour = (stage) => `oklch(var(--bar-light) var(--bar-chroma) ${((stage * 137.5 + 250) % 360).toFixed(0)})`;
+// every hue but red, which means that an attempt failed
+const stageColour = (stage) => `oklch(var(--bar-light) var(--bar-chroma) ${(((stage * 0.618 + 0.5) % 1) * 260 + 75).toFixed(0)})`;
 const machineOf = (attempt) => (attempt.worker === "" ? "coordinator" : attempt.worker || "unknown machine");
 
 function groupsOf(facts, bars, by) {
