@@ -153,8 +153,8 @@ def verdict(single: float, distributed: float) -> str:
     ratio = distributed / single
     if ratio > 1 + NOISE:
         return (
-            f"distributed, the query took {ratio:.1f} times as long: for so little data on one machine, tasks cost more "
-            "than they gain"
+            f"distributed, the query took {ratio:.1f} times as long: for so little data on one machine, tasks "
+            "cost more than they gain"
         )
     if ratio < 1 - NOISE:
         return f"distributed, the query took {ratio:.1f} times as long"
