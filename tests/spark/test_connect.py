@@ -19,6 +19,7 @@ from sparkfusion import Session, UserError
 from sparkfusion.runner.spark.master import attempts_of, is_local
 from tests.behaviour.parts import DISTRIBUTED, write_parts
 from tests.spark_session import FAST_START
+from tests.suites.spark_context import Context
 
 GROUPED = "select k, count(*) as n from t group by k"
 
@@ -90,15 +91,6 @@ def test_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
     assert caught.value.hint == "pip install 'sparkfusion[spark]'"
 
 
-class _Context:
-    def __init__(self, master: str, **conf: str) -> None:
-        self.master = master
-        self._conf = conf
-
-    def getConf(self) -> dict[str, str]:  # noqa: N802
-        return self._conf
-
-
 @pytest.mark.parametrize(
     ("master", "local", "attempts"),
     [
@@ -112,13 +104,13 @@ class _Context:
     ],
 )
 def test_what_a_master_is(master: str, local: bool, attempts: int) -> None:
-    context: Any = _Context(master)
+    context: Any = Context(master)
     assert is_local(context) is local
     assert attempts_of(context) == attempts
 
 
 def test_a_clusters_attempts_are_its_users() -> None:
-    context: Any = _Context("yarn", **{"spark.task.maxFailures": "9"})
+    context: Any = Context("yarn", task__maxFailures="9")
     assert attempts_of(context) == 9
 
 

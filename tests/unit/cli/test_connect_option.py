@@ -103,7 +103,7 @@ def test_ctrl_c_cancels_on_workers(items: str, workers: list[WorkerProcess], com
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "SPARKFUSION_TOKEN": TOKEN},
+        env={**os.environ, "SPARKFUSION_TOKEN": TOKEN, "PYTHONUNBUFFERED": ""},  # buffered, as usual
     )
     assert process.stdout is not None
     with process:

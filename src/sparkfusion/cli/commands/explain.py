@@ -103,6 +103,7 @@ def explain(
                 shown = session.lazy_sql(statement.sql).explain_text(analyze=analyze, format=form)
             line.stop()
             out.write(shown.rstrip("\n") + "\n")
+            out.flush()  # the next statement may take long
     _tell_page(form, output)
 
 
