@@ -130,6 +130,24 @@ def test_a_scan_whose_other_rows_matter_is_not_reduced(sold: Session, sql: str) 
     assert decisions(events) == []
 
 
+@pytest.mark.parametrize("tasks", [0, 1], ids=["split", "whole"])
+def test_groups_partitioned_by_a_part_of_their_key_stay_where_they_are(sold: Session, tasks: int) -> None:
+    """The join below the groups, and the one above them, are by k. Rows partitioned by (k, j) would not meet."""
+    sold.config[KEY_SETS] = ALWAYS
+    sold.config["sparkfusion.tasks"] = tasks
+    sold.config["sparkfusion.task_cores"] = 4 if tasks else 1
+    sql = (
+        "select g.k, g.n, s.v from sales s join (select m.k, m.j, count(*) as n from middle m join parts p "
+        "on m.k = p.k group by m.k, m.j having count(*) > 0) g on s.k = g.k"
+    )
+    try:
+        assert "SinglePartitioned, gby=[k@0 as k, j@1 as j]" in sold.sql(sql).explain_text()
+        assert_distributed_like_single_node(sold.sql(sql))
+    finally:
+        sold.sql("reset sparkfusion.tasks")
+        sold.sql("reset sparkfusion.task_cores")
+
+
 def test_volatile_queries_have_no_key_sets(sold: Session) -> None:
     sold.config[KEY_SETS] = ALWAYS
     graph = sold.sql(f"{INNER} and random() < 2").distribution().graph

@@ -18,6 +18,7 @@ import pyarrow as pa
 from sparkfusion.plan.build_sides import NO_COLUMN, ROW_WISE
 from sparkfusion.plan.determinism import has_fetch
 from sparkfusion.plan.feed_scans import feed_of
+from sparkfusion.plan.groups import partitioned_by_groups
 from sparkfusion.plan.joins import collects_left
 from sparkfusion.plan.sources import exchange_of
 from sparkfusion.plan.table_parts import parts_of
@@ -256,8 +257,8 @@ def _is_filtered_aggregate(node: PlanNode) -> bool:
         return False
     aggregate, columns = found
     groups = range(len(aggregate.group_expr))
-    complete = aggregate.mode in (pb.FINAL_PARTITIONED, pb.SINGLE_PARTITIONED)
-    return complete and bool(groups) and _groups_by_columns(aggregate) and set(groups) <= set(columns)
+    divided = partitioned_by_groups(aggregate)
+    return divided and bool(groups) and _groups_by_columns(aggregate) and set(groups) <= set(columns)
 
 
 def _aggregate_below(node: PlanNode) -> tuple[pb.Aggregate, list[int]] | None:
@@ -299,9 +300,16 @@ def _filters(node: PlanNode) -> bool:
     return kind(node) == "parquet_scan" and node.parquet_scan.HasField("predicate")
 
 
-def base_scan(relation: Relation) -> pb.FileScanConf:
+def base_node(relation: Relation) -> PlanNode:
     """The scan of a relation that is one."""
     node = relation.node
-    while (conf := file_scan_conf(node)) is None:
+    while file_scan_conf(node) is None:
         (node,) = children(node)
+    return node
+
+
+def base_scan(relation: Relation) -> pb.FileScanConf:
+    """What the scan of a relation that is one reads."""
+    conf = file_scan_conf(base_node(relation))
+    assert conf is not None
     return conf
