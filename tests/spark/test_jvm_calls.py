@@ -15,6 +15,8 @@ from tests.runners import ALL_ON_SPARK
 
 ENOUGH = 60
 """A query of one job makes about 38 calls."""
+OF_GARBAGE = "m\n"
+"""How py4j begins to tell the JVM that an object of Python is gone; also objects of earlier queries."""
 
 
 def test_a_query_of_one_job_makes_few_calls(
@@ -25,7 +27,8 @@ def test_a_query_of_one_job_makes_few_calls(
     send = ClientServerConnection.send_command
 
     def count(connection: ClientServerConnection, command: str) -> Any:
-        calls.append(command)
+        if not command.startswith(OF_GARBAGE):
+            calls.append(command)
         return send(connection, command)
 
     with sparkfusion.connect(spark, config=DISTRIBUTED | ALL_ON_SPARK) as session:
