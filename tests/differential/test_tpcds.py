@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from sparkfusion.bench.tpc import TPCDS
+from sparkfusion.verify import Outcome, verify_query
 from tests.conftest import Connect
 from tests.runners import FLIGHT, LOCAL, Runner
 from tests.suites.differential import FEW_MINUTES, SCALE, SPARK_PARTITIONS, SuiteRun, suite_run
@@ -40,6 +41,11 @@ LEAST_ALIKE = {
     97: "full join",
 }
 """The queries that are least alike."""
+
+FOUR_PARTITIONS = {"sparkfusion.bytes_per_partition": 1, "datafusion.execution.target_partitions": 4}
+
+NAMED_TWICE = (1, 2, 14, 23, 30, 36, 47, 57, 59, 64, 65, 81)
+"""The queries that contain an aggregate several times, and can be split."""
 
 SAMPLE = {*LEAST_ALIKE, *MAY_GIVE_SEVERAL_ROWS, *NEEDS_ORDER, *SORTED_BY_A_CONSTANT}
 """What `make test` runs in process."""
@@ -77,6 +83,23 @@ def test_query_gives_its_single_node_answer(
     tpcds: SuiteRun, partitions: int, number: int, connect_shared: Connect
 ) -> None:
     tpcds.check(number, partitions, one_task=undivided(partitions))
+
+
+@pytest.mark.runners(LOCAL, reason="what a plan answers after a decision does not depend on where its tasks run")
+@pytest.mark.parametrize("tasks", [0, 1], ids=["split", "whole"])
+@pytest.mark.parametrize(
+    "number", [pytest.param(number, marks=[] if number in SAMPLE else [pytest.mark.long]) for number in NAMED_TWICE]
+)
+def test_shared_aggregates_give_the_single_node_answer(
+    files: Path, connect_shared: Connect, number: int, tasks: int
+) -> None:
+    forced = {"sparkfusion.shared_aggregate_bytes": -1, "sparkfusion.tasks": tasks}
+    session = connect_shared({**forced, **FOUR_PARTITIONS})
+    TPCDS.register(session, files)
+    result = verify_query(session, TPCDS.queries()[number])
+    assert result.outcome is Outcome.PASSED, result.describe()
+    assert result.graph is not None
+    assert any(each.startswith("computed once for") for stage in result.graph.stages for each in stage.decisions)
 
 
 @pytest.mark.long

@@ -96,6 +96,18 @@ def test_key_sets_give_the_single_node_answer(files: Path, connect_shared: Conne
 
 
 @pytest.mark.runners(LOCAL, reason="what a plan answers after a decision does not depend on where its tasks run")
+@pytest.mark.parametrize("tasks", [0, 1], ids=["split", "whole"])
+def test_shared_aggregates_give_the_single_node_answer(files: Path, connect_shared: Connect, tasks: int) -> None:
+    """Query 15 names its sums twice. They are computed once."""
+    forced = {"sparkfusion.shared_aggregate_bytes": -1, "sparkfusion.tasks": tasks}
+    session = connect_shared({**forced, "sparkfusion.bytes_per_partition": 1, TARGET: 3})
+    TPCH.register(session, files)
+    query = session.sql(TPCH.queries()[15])
+    assert "decided: computed once for 2 parts" in query.explain_text()
+    assert compare_tables(query.to_datafusion().to_arrow_table(), query.collect()).equal
+
+
+@pytest.mark.runners(LOCAL, reason="what a plan answers after a decision does not depend on where its tasks run")
 @pytest.mark.parametrize("decision", ["skew_bytes", "swap_factor"])
 @pytest.mark.parametrize("number", NUMBERS)
 def test_decisions_about_shuffle_joins_give_the_single_node_answer(

@@ -32,6 +32,7 @@ _SETTINGS: dict[str, tuple[object, ...]] = {
     "datafusion.optimizer.repartition_aggregations": (True, True, True, False),
     "sparkfusion.adaptive_broadcast_bytes": (67_108_864, -1, 0),
     "sparkfusion.key_set_bytes": (33_554_432, -1, -1, 0),
+    "sparkfusion.shared_aggregate_bytes": (67_108_864, -1, -1, 0),
     "sparkfusion.skip_empty_stages": (True, False),
     "sparkfusion.swap_factor": (4, -1, -1, 0),
     "sparkfusion.skew_bytes": (67_108_864, -1, -1, 0),

@@ -90,6 +90,15 @@ SETTINGS: tuple[Setting, ...] = (
         minimum=-1,
     ),
     Setting(
+        "sparkfusion.shared_aggregate_bytes",
+        "bytes",
+        64 * MIB,
+        "If a query contains the same aggregate several times, as with a common table expression that it names twice, "
+        "the aggregate is computed once if it reads at least this many bytes. 0 means never. -1 means always where "
+        "that is right, whatever it costs, for tests.",
+        minimum=-1,
+    ),
+    Setting(
         "sparkfusion.skew_bytes",
         "bytes",
         64 * MIB,

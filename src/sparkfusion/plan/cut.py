@@ -14,9 +14,9 @@ import pyarrow as pa
 from sparkfusion.ids import ExchangeId
 from sparkfusion.plan.determinism import is_deterministic, may_repeat
 from sparkfusion.plan.feed_scans import feeds_read
+from sparkfusion.plan.first_stages import FirstStages, make_first_stages
 from sparkfusion.plan.gate import NotDistributableError
 from sparkfusion.plan.joins import collects_left
-from sparkfusion.plan.key_sets import KeySetPolicy, insert_key_sets
 from sparkfusion.plan.schema import DescribedSchema
 from sparkfusion.plan.shuffle_joins import find_shuffle_joins
 from sparkfusion.plan.sizing import scan_bytes
@@ -30,11 +30,11 @@ from sparkfusion.plan.wire.build import local_limit, projection
 Describe = Callable[[PlanNode], DescribedSchema]
 
 
-def cut(root: PlanNode, describe: Describe, key_sets: KeySetPolicy | None = None) -> StageGraph:
+def cut(root: PlanNode, describe: Describe, first: FirstStages | None = None) -> StageGraph:
     """Cut a plan that passed the gate and the rules. The plan is consumed."""
     cutter = _Cutter(describe)
-    if key_sets is not None:
-        insert_key_sets(root, lambda node: describe(node).arrow, cutter.make_key_set, key_sets)
+    if first is not None:
+        make_first_stages(root, lambda node: describe(node).arrow, cutter.make_stage, first)
     cutter.cut_below(root)
     if partition_count(root) > 1 or feeds_read(root):
         cutter.gather(root)
@@ -137,11 +137,12 @@ class _Cutter:
         exchange = self._add_stage(node, tasks=tasks, kind=ExchangeKind.GATHER, partitions=1, described=described)
         node.CopyFrom(_source(exchange, tasks, described))
 
-    def make_key_set(self, plan: PlanNode, key_set: KeySet) -> PlanNode:
+    def make_stage(self, plan: PlanNode, *, key_set: KeySet | None = None, decisions: tuple[str, ...] = ()) -> PlanNode:
         """Make a plan stages of its own, and return the scan of its rows."""
         self.cut_below(plan)
         self.gather(plan)
         self.exchanges[-1] = replace(self.exchanges[-1], key_set=key_set)
+        self.stages[-1] = replace(self.stages[-1], decisions=decisions)
         return plan
 
     def _forward(self, child: PlanNode, above: PlanNode) -> None:

@@ -10,8 +10,8 @@ from sparkfusion.ids import FeedId, TableId
 from sparkfusion.plan.build_sides import choose_build_sides
 from sparkfusion.plan.cut import cut
 from sparkfusion.plan.feed_scans import feed_of
+from sparkfusion.plan.first_stages import FirstStages
 from sparkfusion.plan.gate import NotDistributableError, check_physical
-from sparkfusion.plan.key_sets import KeySetPolicy
 from sparkfusion.plan.rules import apply_rules
 from sparkfusion.plan.schema import SchemaProbe
 from sparkfusion.plan.stage import StageGraph
@@ -47,7 +47,7 @@ def distribute(
     probe: SchemaProbe,
     small_feeds: Collection[FeedId] = (),
     small_tables: Collection[TableId] = (),
-    key_sets: KeySetPolicy | None = None,
+    first: FirstStages | None = None,
 ) -> StageGraph:
     """Cut a plan into stages, or raise `NotDistributableError` with the reason. The plan is consumed."""
     check_physical(root)
@@ -59,13 +59,13 @@ def distribute(
     if small_feeds or any(parts_of(node) for node in walk(root)):
         choose_build_sides(root, is_small, lambda node: len(probe.describe(node).arrow))
     root = apply_rules(root)
-    return with_key_sets(lambda plan, policy: cut(plan, probe.describe, policy), root, key_sets)
+    return with_first_stages(lambda plan, policy: cut(plan, probe.describe, policy), root, first)
 
 
-def with_key_sets(
-    make: Callable[[PlanNode, KeySetPolicy | None], StageGraph], root: PlanNode, policy: KeySetPolicy | None
+def with_first_stages(
+    make: Callable[[PlanNode, FirstStages | None], StageGraph], root: PlanNode, policy: FirstStages | None
 ) -> StageGraph:
-    """Make stages of a plan, with key sets unless they make it too deep to be decoded, or impossible to cut."""
+    """Make stages of a plan. Nothing runs first if that makes it too deep to be decoded, or impossible to cut."""
     if policy is not None:
         with suppress(NotDistributableError, PlanTooDeepError):
             graph = make(copy_of(root), policy)

@@ -16,13 +16,14 @@ from sparkfusion.plan.column_lineage import (
     RelationColumn,
     SchemaOf,
     Transfer,
+    base_node,
     base_scan,
     find_transfers,
     group_columns,
     has_filter,
 )
 from sparkfusion.plan.determinism import is_volatile
-from sparkfusion.plan.scan_statistics import most_values, projected_bytes, row_count, scanned_column
+from sparkfusion.plan.scan_statistics import most_filter_keys, most_values, projected_bytes, row_count, scanned_column
 from sparkfusion.plan.sizing import calls_python
 from sparkfusion.plan.sources import exchange_of, exchanges_read
 from sparkfusion.plan.stage import KeySet, StageGraph
@@ -49,6 +50,9 @@ read twice, for its keys and for its rows."""
 _WORTH_A_STAGE = 4
 """A target has to read that many times `least_bytes` if its source is read only for the keys. Measured with TPC-H at
 scale 1, where targets read 20 to 60 MB: a stage for such keys costs about what it saves."""
+_MUCH_LARGER = 8
+"""A target has to read that many times the bytes of its source if all that it gains is to decode fewer rows. How many
+keys are left is known only when the source has been read."""
 _UNIQUE = 2
 """Keys may come that many times in a source. If they come more often, a filter leaves most of them."""
 
@@ -101,6 +105,15 @@ class _Choice:
         inner = [each for each in self._incoming if each.inside is relation]
         return [t for each in inner for t in self._incoming[each] if self._pays(t)]
 
+    def only_filters(self, transfer: Transfer) -> bool:
+        """Whether all that its target gains is to decode fewer rows: the join with the source is the next operator."""
+        return not transfer.saves and self._is_large(transfer.target.relation)
+
+    def most_keys(self, relation: Relation) -> int | None:
+        """How many keys of a source still are few for the scans that only decode fewer rows for them."""
+        found = [t for t in self.reductions if t.source.relation is relation and self.only_filters(t)]
+        return min((_most_filter_keys(t.target) for t in found), default=None)
+
     def used_columns(self, relation: Relation) -> list[int]:
         """The columns of a source that key sets are made of."""
         used = [t for source in self.sources for t in self.incoming(source)] + self.reductions
@@ -135,7 +148,10 @@ class _Choice:
             return transfer.saves and self._bytes[target] >= self._policy.least_bytes
         if self._reduces_at_once(target):
             return self._ranks[source] < self._ranks[target]
-        if not (transfer.saves and self._is_large(target)) or self._is_reduced_at_once(target, source):
+        if not transfer.saves:
+            much_larger = self._bytes[source] * _MUCH_LARGER <= self._bytes[target]
+            return much_larger and self._is_large(target) and _most_filter_keys(transfer.target) > 0
+        if not self._is_large(target) or self._is_reduced_at_once(target, source):
             return False
         return _is_larger(self._bytes[target], self._bytes[source]) and _has_more_rows(target, source)
 
@@ -179,7 +195,8 @@ class _Insertion:
     def _make_source(self, relation: Relation) -> None:
         columns = self._choice.used_columns(relation)
         known = [values for each in columns if (values := _values(relation, each)) is not None]
-        key_set = KeySet(tuple(relation.schema.names[each] for each in columns), min(known, default=None))
+        names = tuple(relation.schema.names[each] for each in columns)
+        key_set = KeySet(names, min(known, default=None), self._choice.most_keys(relation))
         if relation.aggregate:
             for transfer in self._choice.incoming(relation):
                 self._reduce(transfer.target.relation.node, transfer)
@@ -211,7 +228,8 @@ class _Insertion:
         on.right.CopyFrom(_column(target.relation, target.column))
         join.join_type = pb.RIGHT_SEMI
         join.partition_mode = pb.COLLECT_LEFT
-        node.CopyFrom(cooperative(made))
+        reduced = cooperative(made)
+        node.CopyFrom(cooperative(reduced) if self._choice.only_filters(transfer) else reduced)
 
 
 def _column(relation: Relation, index: int) -> pb.Expr:
@@ -238,6 +256,16 @@ def _values(relation: Relation, column: int) -> int | None:
     """How many different values a column of a source has at most, without its filters; None if that is not known."""
     scanned = None if relation.aggregate else scanned_column(relation.node, column)
     return None if scanned is None else most_values(base_scan(relation), scanned)
+
+
+def _most_filter_keys(target: RelationColumn) -> int:
+    """How many keys a scan of Parquet files may look for while it decodes; 0 if it cannot."""
+    scan, scanned = base_node(target.relation), scanned_column(target.relation.node, target.column)
+    return (
+        most_filter_keys(scan.parquet_scan.base_conf, scanned)
+        if kind(scan) == "parquet_scan" and scanned is not None
+        else 0
+    )
 
 
 def _is_nearly_unique(key: RelationColumn) -> bool:
@@ -279,11 +307,21 @@ def reduction_of(node: PlanNode) -> Reduction | None:
     return Reduction(exchange, on.left.column.index, join.right, on.right.column.index)
 
 
-def drop_key_set(graph: StageGraph, exchange: ExchangeId) -> StageGraph:
-    """The graph in which no scan is reduced by this key set. Other readers of its rows stay as they are."""
+def _filter_of(node: PlanNode) -> Reduction | None:
+    """What a node reduces only to decode fewer rows. Two cooperative operators, one above the other, mark such a
+    reduction; DataFusion does not plan that."""
+    return reduction_of(node.cooperative.input) if kind(node) == "cooperative" else None
+
+
+def drop_key_set(graph: StageGraph, exchange: ExchangeId, *, only_filters: bool = False) -> StageGraph:
+    """The graph in which no scan is reduced by this key set. Other readers of its rows stay as they are.
+
+    Args:
+        only_filters: only scans that would decode fewer rows for it, and gain nothing else, are not reduced.
+    """
 
     def drop(node: PlanNode) -> PlanNode | None:
-        reduction = reduction_of(node)
+        reduction = _filter_of(node) if only_filters else reduction_of(node)
         return copy_of(reduction.reduced) if reduction is not None and reduction.exchange == exchange else None
 
     for stage in graph.stages:

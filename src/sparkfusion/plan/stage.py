@@ -23,11 +23,13 @@ class ExchangeKind(StrEnum):
 class KeySet:
     """The rows of an exchange are keys that reduce scans (`plan/key_sets.py`).
 
-    `values`: how many different keys there are at most, without the filters of their table; None if not known.
+    `values`: how many different keys there are at most, without the filters of their table; None if not known. `most`:
+    scans that would only decode fewer rows for it gain nothing from more keys than that; None if there are none.
     """
 
     columns: tuple[str, ...]
     values: int | None
+    most: int | None = None
 
 
 @dataclass(frozen=True)

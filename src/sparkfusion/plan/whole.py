@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from sparkfusion.ids import ExchangeId
 from sparkfusion.plan.determinism import is_deterministic
-from sparkfusion.plan.distribute import with_key_sets
+from sparkfusion.plan.distribute import with_first_stages
+from sparkfusion.plan.first_stages import FirstStages, make_first_stages
 from sparkfusion.plan.gate import check_physical
-from sparkfusion.plan.key_sets import KeySetPolicy, insert_key_sets
 from sparkfusion.plan.rules.yield_above_joins import yield_above_joins
 from sparkfusion.plan.schema import SchemaProbe
 from sparkfusion.plan.sizing import scan_bytes
@@ -19,12 +19,12 @@ from sparkfusion.plan.wire.build import coalesce
 
 
 def keep_whole(
-    root: PlanNode, columns: Sequence[str], partitions: int, probe: SchemaProbe, key_sets: KeySetPolicy | None = None
+    root: PlanNode, columns: Sequence[str], partitions: int, probe: SchemaProbe, first: FirstStages | None = None
 ) -> StageGraph:
     """The stage graph of a plan that one task runs, or raise `NotDistributableError` with the reason.
 
     DataFusion exchanges rows between the partitions in memory, so rows cross no files and a build side is read once.
-    The plan is encoded and decoded like that of any task. Key sets are stages before it, of one task each.
+    The plan is encoded and decoded like that of any task. What runs first, such as key sets, are stages of one task.
 
     Args:
         columns: the names of the plan's columns.
@@ -32,16 +32,16 @@ def keep_whole(
     """
     check_physical(root)
 
-    def make(plan: PlanNode, policy: KeySetPolicy | None) -> StageGraph:
+    def make(plan: PlanNode, policy: FirstStages | None) -> StageGraph:
         maker = _Maker(probe, partitions)
         if policy is not None:
-            insert_key_sets(plan, lambda node: probe.describe(node).arrow, maker.make_key_set, policy)
+            make_first_stages(plan, lambda node: probe.describe(node).arrow, maker.make_stage, policy)
         last = maker.add(plan, columns)
         for stage in maker.stages:
             probe.check_plan(stage.plan)
         return StageGraph(tuple(maker.stages), tuple(maker.exchanges), Head((last,)))
 
-    return with_key_sets(make, yield_above_joins(root), key_sets)
+    return with_first_stages(make, yield_above_joins(root), first)
 
 
 class _Maker:
@@ -53,7 +53,13 @@ class _Maker:
         self.stages: list[Stage] = []
         self.exchanges: list[Exchange] = []
 
-    def add(self, root: PlanNode, columns: Sequence[str], key_set: KeySet | None = None) -> ExchangeId:
+    def add(
+        self,
+        root: PlanNode,
+        columns: Sequence[str],
+        key_set: KeySet | None = None,
+        decisions: tuple[str, ...] = (),
+    ) -> ExchangeId:
         """Make the plan a stage of one task."""
         number = len(self.stages) + 1
         self.exchanges.append(Exchange(number, ExchangeKind.GATHER, number, 1, tuple(columns), key_set=key_set))
@@ -69,11 +75,12 @@ class _Maker:
                 scan_bytes=scan_bytes(root),
                 whole=True,
                 partitions_per_task=self._partitions,
+                decisions=decisions,
             )
         )
         return number
 
-    def make_key_set(self, plan: PlanNode, key_set: KeySet) -> PlanNode:
+    def make_stage(self, plan: PlanNode, *, key_set: KeySet | None = None, decisions: tuple[str, ...] = ()) -> PlanNode:
         schema = self._probe.describe(plan)
-        exchange = self.add(plan, schema.arrow.names, key_set)
+        exchange = self.add(plan, schema.arrow.names, key_set, decisions)
         return exchange_source(exchange, 1, schema.encoded, len(schema.arrow), schema.computed)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from sparkfusion.config import ALWAYS
-from sparkfusion.ids import StageId
+from sparkfusion.ids import ExchangeId, StageId
 from sparkfusion.plan.key_sets import drop_key_set
-from sparkfusion.plan.stage import Exchange, KeySet
+from sparkfusion.plan.stage import Exchange, KeySet, StageGraph
 from sparkfusion.runner.join_decisions import MEMORY_PER_BYTE
 from sparkfusion.runner.query_state import Policy, QueryState
 
@@ -51,11 +51,26 @@ def refuse_key_set(rows: int, size: int, key_set: KeySet, policy: Policy) -> str
     return None
 
 
+def filters_scans(rows: int, key_set: KeySet, policy: Policy) -> bool:
+    """Whether there are few enough keys for scans that only decode fewer rows for them."""
+    return key_set.most is None or rows <= key_set.most or policy.key_set_bytes == ALWAYS
+
+
+def _is_read(graph: StageGraph, exchange: ExchangeId) -> bool:
+    return exchange in graph.head.inputs or any(exchange in stage.inputs for stage in graph.stages)
+
+
 def _decide(state: QueryState, exchange: Exchange, key_set: KeySet) -> tuple[QueryState, KeySetDecision]:
     manifests = state.manifests(exchange.producer)
     rows, size = sum(each.rows for each in manifests), sum(each.bytes for each in manifests)
     refused = refuse_key_set(rows, size, key_set, state.policy)
-    graph = state.graph if refused is None else drop_key_set(state.graph, exchange.id)
+    graph = state.graph
+    if refused is None and not filters_scans(rows, key_set, state.policy):
+        graph = drop_key_set(graph, exchange.id, only_filters=True)
+        if not _is_read(graph, exchange.id):
+            refused = "too many for scans that look for them while they decode"
+    if refused is not None:
+        graph = drop_key_set(graph, exchange.id)
     found = f"{rows:,} keys ({', '.join(key_set.columns)}), {size:,} bytes"
     reason = f"key set used: {found}" if refused is None else f"key set not used: {found}, {refused}"
     producer = graph.stage(exchange.producer)

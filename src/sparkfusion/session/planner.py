@@ -20,6 +20,7 @@ from sparkfusion.errors import PlanTooDeepError, PlanTooLargeError, SparkfusionE
 from sparkfusion.feed.feed import FeedDeclaration
 from sparkfusion.plan.distribute import ISOLATION_OPTIONS, distribute
 from sparkfusion.plan.feed_scans import FeedScan
+from sparkfusion.plan.first_stages import FirstStages
 from sparkfusion.plan.functions import register_spark_functions, spark_functions
 from sparkfusion.plan.gate import NotDistributableError, check_arrow_scans, check_logical
 from sparkfusion.plan.key_sets import KeySetPolicy
@@ -180,11 +181,11 @@ class Planner:
         probe = self._probe_for(functions)
         broadcast = settings.integer("broadcast_bytes")
         small = self._tables.feeds.small(attempt.feeds, broadcast, broadcast // _BYTES_PER_ROW)
-        key_sets = _key_set_policy(attempt)
+        first = _first_stages(attempt)
         if attempt.width.whole is not None:
-            graph = keep_whole(root, attempt.planned.schema().names, attempt.width.whole, probe, key_sets)
+            graph = keep_whole(root, attempt.planned.schema().names, attempt.width.whole, probe, first)
         else:
-            graph = distribute(root, probe, small, self._tables.of_spark.small(broadcast), key_sets)
+            graph = distribute(root, probe, small, self._tables.of_spark.small(broadcast), first)
             graph = widen(graph, attempt.width.tasks, attempt.width.per_task)
         notes = (f"tasks of one partition: {attempt.width.why}",) if attempt.width.why is not None else ()
         graph = replace(graph, spark_functions=functions, notes=notes)
@@ -362,13 +363,15 @@ class _Attempt:
         self.keeps: tuple[object, ...] = ()
 
 
-def _key_set_policy(attempt: _Attempt) -> KeySetPolicy | None:
-    """When key sets are used; None for never: a plan with rows in it may run on Spark without a coordinator."""
-    most = attempt.settings.integer("key_set_bytes")
-    if not most or attempt.with_rows:
+def _first_stages(attempt: _Attempt) -> FirstStages | None:
+    """What runs first; None for nothing: a plan with rows in it may run on Spark without a coordinator."""
+    if attempt.with_rows:
         return None
-    least = attempt.settings.integer("bytes_per_partition")
-    return KeySetPolicy(least, forced=most == ALWAYS, shuffles=attempt.width.whole is None)
+    settings = attempt.settings
+    most, shared = settings.integer("key_set_bytes"), settings.integer("shared_aggregate_bytes")
+    least = settings.integer("bytes_per_partition")
+    key_sets = KeySetPolicy(least, forced=most == ALWAYS, shuffles=attempt.width.whole is None) if most else None
+    return FirstStages(key_sets, least_shared_bytes=max(0, shared) if shared else None)
 
 
 def _leaves(logical: datafusion.LogicalPlan) -> list[datafusion.LogicalPlan]:

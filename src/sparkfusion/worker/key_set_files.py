@@ -1,4 +1,4 @@
-"""The range of the keys in the files of a key set."""
+"""The keys in the files of a key set."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sparkfusion.ids import SourceFile
-from sparkfusion.plan.key_ranges import KeyRange
+from sparkfusion.plan.key_filters import Keys
+from sparkfusion.plan.scan_statistics import MOST_FILTER_KEYS
 
 _NAMES = {
     pa.int8(): "int8",
@@ -20,21 +21,18 @@ _NAMES = {
 }
 
 
-def read_key_range(files: Iterable[SourceFile], column: int) -> KeyRange | None:
-    """The smallest and the largest value of a column of frames; None if there is no value, or no range for its type."""
-    bounds: list[int] = []
-    name: str | None = None
+def read_keys(files: Iterable[SourceFile], column: int) -> Keys | None:
+    """The values of a column of frames; None if there is no value, or if values of its type are not looked for."""
+    chunks: list[pa.Array] = []
     for file in files:
         with pa.memory_map(file.path) as source, pa.ipc.open_file(source) as reader:
-            name = _NAMES.get(reader.schema.field(column).type)
-            if name is None:
+            if reader.schema.field(column).type not in _NAMES:
                 return None
-            for index in range(reader.num_record_batches):
-                bounds += _bounds(reader.get_batch(index).column(column))
-    return KeyRange(min(bounds), max(bounds), name) if bounds and name is not None else None
-
-
-def _bounds(keys: pa.Array) -> list[int]:
+            chunks += [reader.get_batch(index).column(column) for index in range(reader.num_record_batches)]
+    if not any(len(chunk) > chunk.null_count for chunk in chunks):
+        return None
+    keys = pa.chunked_array(chunks)
     numbers = keys.cast(pa.int32()) if pa.types.is_date32(keys.type) else keys
     found = pc.min_max(numbers)
-    return [bound.as_py() for bound in (found["min"], found["max"]) if bound.is_valid]
+    values = pc.unique(numbers.drop_null()).to_pylist() if len(numbers) <= MOST_FILTER_KEYS else ()
+    return Keys(found["min"].as_py(), found["max"].as_py(), _NAMES[keys.type], tuple(values))

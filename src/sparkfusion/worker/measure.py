@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from datafusion.plan import ExecutionPlan, MetricsSet
@@ -9,6 +10,8 @@ from datafusion.plan import ExecutionPlan, MetricsSet
 from sparkfusion.worker.task import OperatorMetrics
 
 _NANOSECONDS = 1e9
+_LONG_NAME = 10_000
+_LISTS = re.compile(r"(?<=IN \(SET\) )\(\[[^\]]*\]\)|(?<= in )\([^()]*\)")
 _SCANNING = "time_elapsed_processing"
 
 
@@ -52,12 +55,17 @@ def _elapsed(metrics: MetricsSet) -> int | None:
     return metrics.elapsed_compute if scanning is None else scanning
 
 
+def _shorten(name: str) -> str:
+    """Without the lists of keys that a scan looks for, which may be very long."""
+    return name if len(name) <= _LONG_NAME else _LISTS.sub("(…)", name)
+
+
 def _walk(plan: ExecutionPlan, depth: int) -> list[OperatorMetrics]:
     metrics = plan.metrics()
     elapsed = _elapsed(metrics) if metrics is not None else None
     found = [
         OperatorMetrics(
-            name=plan.display().strip(),
+            name=_shorten(plan.display().strip()),
             depth=depth,
             rows=metrics.output_rows if metrics is not None else None,
             compute_seconds=None if elapsed is None else elapsed / _NANOSECONDS,

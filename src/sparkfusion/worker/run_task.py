@@ -7,6 +7,8 @@ import time
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,7 +32,7 @@ from sparkfusion.feed.rejected import Rejects
 from sparkfusion.feed.units import WorkUnit
 from sparkfusion.ids import ExchangeId
 from sparkfusion.plan.feed_scans import UnitFile, bind_feed, row_limit, scans_arrow
-from sparkfusion.plan.key_ranges import KeyRange, prune_by_key_ranges
+from sparkfusion.plan.key_filters import Keys, KeysOf, filter_by_keys
 from sparkfusion.plan.sources import bind
 from sparkfusion.plan.wire import decode, encode
 from sparkfusion.plan.wire.depth import check_depth
@@ -39,7 +41,7 @@ from sparkfusion.worker.arrow_streams import arrow_chunks
 from sparkfusion.worker.bad_lines import find_bad_line, is_located
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.file_errors import is_about_files, name_files, name_table
-from sparkfusion.worker.key_set_files import read_key_range
+from sparkfusion.worker.key_set_files import read_keys
 from sparkfusion.worker.measure import operator_metrics, sum_operators
 from sparkfusion.worker.task import OperatorMetrics, TaskOrder, TaskReport
 from sparkfusion.worker.task_context import Surroundings, task_context
@@ -226,18 +228,25 @@ def _bind_inputs(order: TaskOrder) -> bytes:
         return order.plan
     files = {(each.exchange, each.group): each.files for each in order.inputs}
 
-    def read_range(exchange: ExchangeId, column: int) -> KeyRange | None:
+    @cache
+    def find_keys(exchange: ExchangeId, column: int) -> Keys | None:
         found = (each for (number, _), group in files.items() if number == exchange for each in group)
-        return read_key_range(found, column)
+        return read_keys(found, column)
 
-    pruned = decode(order.plan)
-    prune_by_key_ranges(pruned, read_range)
-    bound = encode(bind(pruned, lambda exchange, group: files[exchange, group]))
+    def find_one_key(exchange: ExchangeId, column: int) -> Keys | None:
+        keys = find_keys(exchange, column)
+        return keys and replace(keys, values=keys.values[:1])
+
+    def encode_bound(keys_of: KeysOf) -> bytes:
+        root = decode(order.plan)
+        filter_by_keys(root, keys_of)
+        return encode(bind(root, lambda exchange, group: files[exchange, group]))
+
     try:
-        check_depth(bound)
-        return bound
-    except PlanTooDeepError:  # a predicate goes deeper with every key range
-        return encode(bind(decode(order.plan), lambda exchange, group: files[exchange, group]))
+        check_depth(encode_bound(find_one_key))  # as deep as with all keys, and quickly checked
+        return encode_bound(find_keys)
+    except PlanTooDeepError:  # a predicate goes deeper with every key set
+        return encode_bound(lambda exchange, column: None)
 
 
 async def _run_plan(

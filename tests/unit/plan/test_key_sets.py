@@ -10,6 +10,7 @@ import pytest
 from datafusion import SessionContext
 
 from sparkfusion.plan.distribute import distribute
+from sparkfusion.plan.first_stages import FirstStages
 from sparkfusion.plan.key_sets import KeySetPolicy, drop_key_set, reduction_of
 from sparkfusion.plan.scan_statistics import most_values, projected_bytes, row_count, scanned_column
 from sparkfusion.plan.schema import SchemaProbe
@@ -48,7 +49,7 @@ def plan_of(tables: SessionContext, sql: str) -> PlanNode:
 
 
 def graph_of(tables: SessionContext, sql: str, policy: KeySetPolicy | None = POLICY) -> StageGraph:
-    return distribute(plan_of(tables, sql), SchemaProbe(context()), key_sets=policy)
+    return distribute(plan_of(tables, sql), SchemaProbe(context()), first=FirstStages(policy))
 
 
 def key_sets(graph: StageGraph) -> list[tuple[str, ...]]:
@@ -95,24 +96,42 @@ def test_a_reduced_table_reduces_the_next_one(tables: SessionContext) -> None:
 
 
 def test_the_small_side_of_the_first_join_of_a_large_scan_is_reduced(tables: SessionContext) -> None:
-    """The join then leaves fewer rows of the scan, which need no key set of their own."""
+    """The join then leaves fewer rows of the scan, and the scan decodes fewer rows."""
     sql = "select name, v from colors join parts on c = color join sales on p = s where shade = 'red'"
     policy = KeySetPolicy(least_bytes=10_000, shuffles=False)
-    graph = keep_whole(plan_of(tables, sql), ["name", "v"], 3, SchemaProbe(context()), policy)
-    assert key_sets(graph) == [("c",)]
-    (reduction,) = [found for node in walk(decode(graph.stages[-1].plan)) if (found := reduction_of(node)) is not None]
-    assert "parts" in find(reduction.reduced, "parquet_scan").parquet_scan.base_conf.file_groups[0].files[0].path
+    graph = keep_whole(plan_of(tables, sql), ["name", "v"], 3, SchemaProbe(context()), FirstStages(policy))
+    assert key_sets(graph) == [("c",), ("p",)]
+    found = [each for node in walk(decode(graph.stages[-1].plan)) if (each := reduction_of(node)) is not None]
+    scans = [find(each.reduced, "parquet_scan").parquet_scan.base_conf for each in found]
+    assert sorted(Path(conf.file_groups[0].files[0].path).stem for conf in scans) == ["parts", "sales"]
 
 
-def test_a_scan_whose_first_join_leaves_few_rows_is_left_alone(tables: SessionContext) -> None:
+@pytest.mark.parametrize(("least_bytes", "most"), [(10_000, [ROWS // 1000]), (100_000, [])], ids=["large", "small"])
+def test_a_large_scan_decodes_only_rows_with_a_key_of_its_first_join(
+    tables: SessionContext, least_bytes: int, most: list[int]
+) -> None:
+    """With more keys than a fiftieth of all, it would gain nothing."""
+    policy = KeySetPolicy(least_bytes=least_bytes, shuffles=False)
+    graph = keep_whole(plan_of(tables, FILTERED), ["name", "v"], 3, SchemaProbe(context()), FirstStages(policy))
+    assert [exchange.key_set.most for exchange in graph.exchanges if exchange.key_set is not None] == most
+    assert reductions(graph) == len(most)
+
+
+def test_a_scan_is_reduced_for_its_first_join_and_for_an_aggregate(tables: SessionContext) -> None:
     sql = (
         "select a.name, v from parts a join sales on a.p = s join (select s as t, sum(v) as u from sales group by s) g "
         "on g.t = a.p where a.name = 'part 7'"
     )
     policy = KeySetPolicy(least_bytes=10_000, shuffles=False)
-    graph = keep_whole(plan_of(tables, sql), ["name", "v"], 3, SchemaProbe(context()), policy)
+    graph = keep_whole(plan_of(tables, sql), ["name", "v"], 3, SchemaProbe(context()), FirstStages(policy))
     assert key_sets(graph) == [("p",)]
-    assert reductions(graph) == 1  # below the aggregate, and not above the other scan
+    assert reductions(graph) == 2  # below the aggregate, and above the other scan
+    (keys,) = [exchange for exchange in graph.exchanges if exchange.key_set is not None]
+    assert keys.key_set is not None
+    assert keys.key_set.most == ROWS // 1000
+    below_the_aggregate = drop_key_set(graph, keys.id, only_filters=True)
+    assert reductions(below_the_aggregate) == 1
+    assert reductions(drop_key_set(graph, keys.id)) == 0
 
 
 def test_groups_that_are_filtered_are_computed_once(tables: SessionContext) -> None:
@@ -125,7 +144,7 @@ def test_groups_that_are_filtered_are_computed_once(tables: SessionContext) -> N
 
 @pytest.mark.parametrize("sql", [FILTERED, GROUPS])
 def test_a_whole_plan_has_a_stage_for_each_key_set(tables: SessionContext, sql: str) -> None:
-    graph = keep_whole(plan_of(tables, sql), ["name", "v"], 3, SchemaProbe(context()), POLICY)
+    graph = keep_whole(plan_of(tables, sql), ["name", "v"], 3, SchemaProbe(context()), FirstStages(POLICY))
     assert [(stage.whole, stage.inputs) for stage in graph.stages] == [(True, ()), (True, (1,))]
     assert reductions(graph) == (2 if sql == GROUPS else 1)
 

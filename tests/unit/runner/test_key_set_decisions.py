@@ -13,11 +13,12 @@ from sparkfusion.config import ALWAYS
 from sparkfusion.exchange.manifest import FrameFile, Manifest
 from sparkfusion.ids import TaskKey
 from sparkfusion.plan.distribute import distribute
+from sparkfusion.plan.first_stages import FirstStages
 from sparkfusion.plan.key_sets import KeySetPolicy
 from sparkfusion.plan.schema import SchemaProbe
 from sparkfusion.plan.stage import KeySet, StageGraph
 from sparkfusion.plan.wire import decode
-from sparkfusion.runner.key_set_decisions import KeySetDecision, refuse_key_set
+from sparkfusion.runner.key_set_decisions import KeySetDecision, filters_scans, refuse_key_set
 from sparkfusion.runner.machine import Command, OutputLost, RunTasks, Started, TaskSucceeded, transition
 from sparkfusion.runner.query_state import Policy, QueryState
 from tests.unit.plan.plans import NO_BROADCAST, context
@@ -41,6 +42,14 @@ def test_a_key_set_is_not_used(rows: int, size: int, reason: str) -> None:
     assert refuse_key_set(rows, size, KEYS, replace(policy, key_set_bytes=ALWAYS)) is None
 
 
+def test_keys_that_only_filter_are_few() -> None:
+    filters = replace(KEYS, most=7)
+    always = replace(POLICY, key_set_bytes=ALWAYS)
+    found = [filters_scans(7, filters, POLICY), filters_scans(8, filters, POLICY), filters_scans(8, filters, always)]
+    assert found == [True, False, True]
+    assert filters_scans(8, KEYS, POLICY)
+
+
 def test_at_the_limit_it_is_used() -> None:
     assert refuse_key_set(30, 1000, KEYS, POLICY) is None
     assert refuse_key_set(10_000, 1000, replace(KEYS, values=None), POLICY) is None
@@ -56,7 +65,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> StageGraph:
         session.register_parquet(name, str(directory / f"{name}.parquet"))
     sql = "select s.v, l.v as w from small s join large l on s.k = l.k where s.v < 5"
     root = decode(session.sql(sql).execution_plan().to_bytes(session))
-    return distribute(root, SchemaProbe(context()), key_sets=KeySetPolicy(least_bytes=1))
+    return distribute(root, SchemaProbe(context()), first=FirstStages(KeySetPolicy(least_bytes=1)))
 
 
 def written(key: TaskKey, rows: int) -> TaskSucceeded:

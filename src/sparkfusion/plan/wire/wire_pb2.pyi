@@ -264,12 +264,25 @@ class FileScan(_message.Message):
     def __init__(self, base_conf: _Optional[_Union[FileScanConf, _Mapping]] = ...) -> None: ...
 
 class ParquetScan(_message.Message):
-    __slots__ = ("base_conf", "predicate")
+    __slots__ = ("base_conf", "predicate", "options")
     BASE_CONF_FIELD_NUMBER: _ClassVar[int]
     PREDICATE_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
     base_conf: FileScanConf
     predicate: Expr
-    def __init__(self, base_conf: _Optional[_Union[FileScanConf, _Mapping]] = ..., predicate: _Optional[_Union[Expr, _Mapping]] = ...) -> None: ...
+    options: ParquetTableOptions
+    def __init__(self, base_conf: _Optional[_Union[FileScanConf, _Mapping]] = ..., predicate: _Optional[_Union[Expr, _Mapping]] = ..., options: _Optional[_Union[ParquetTableOptions, _Mapping]] = ...) -> None: ...
+
+class ParquetTableOptions(_message.Message):
+    __slots__ = ()
+    GLOBAL_FIELD_NUMBER: _ClassVar[int]
+    def __init__(self, **kwargs) -> None: ...
+
+class ParquetOptions(_message.Message):
+    __slots__ = ("pushdown_filters",)
+    PUSHDOWN_FILTERS_FIELD_NUMBER: _ClassVar[int]
+    pushdown_filters: bool
+    def __init__(self, pushdown_filters: bool = ...) -> None: ...
 
 class CsvScan(_message.Message):
     __slots__ = ("base_conf",)

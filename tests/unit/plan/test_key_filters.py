@@ -1,4 +1,4 @@
-"""The range of a key set in the predicate of the scan that it reduces."""
+"""A key set in the predicate of the scan that it reduces."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from datafusion.plan import ExecutionPlan
 
 from sparkfusion.ids import SourceFile
 from sparkfusion.plan.distribute import distribute
-from sparkfusion.plan.key_ranges import KeyRange, prune_by_key_ranges
+from sparkfusion.plan.first_stages import FirstStages
+from sparkfusion.plan.key_filters import Keys, filter_by_keys
 from sparkfusion.plan.key_sets import KeySetPolicy
+from sparkfusion.plan.scan_statistics import most_filter_keys
 from sparkfusion.plan.schema import SchemaProbe
 from sparkfusion.plan.wire import PlanNode, decode, encode
-from sparkfusion.worker.key_set_files import read_key_range
+from sparkfusion.worker.key_set_files import read_keys
 from tests.unit.plan.plans import NO_BROADCAST, context, find
 
 ROWS = 3000
-RANGE = KeyRange(7, 9, "int64")
+RANGE = Keys(7, 9, "int64")
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +41,7 @@ def reduced_scan(tables: SessionContext, where: str = "true") -> PlanNode:
     """The stage that scans the large table, whose keys are not known yet."""
     sql = f"select p.v, s.v as w from parts p join sales s on p.k = s.k where p.v < 3 and {where}"
     root = decode(tables.sql(sql).execution_plan().to_bytes(tables))
-    graph = distribute(root, SchemaProbe(context()), key_sets=KeySetPolicy(least_bytes=1))
+    graph = distribute(root, SchemaProbe(context()), first=FirstStages(KeySetPolicy(least_bytes=1)))
     (keys,) = [exchange.id for exchange in graph.exchanges if exchange.key_set is not None]
     (stage,) = [stage for stage in graph.stages if keys in stage.inputs]
     return decode(stage.plan)
@@ -55,7 +57,7 @@ def reduced_scan(tables: SessionContext, where: str = "true") -> PlanNode:
 )
 def test_the_scan_gets_the_range(tables: SessionContext, where: str, expected: str) -> None:
     root = reduced_scan(tables, where)
-    prune_by_key_ranges(root, lambda exchange, column: RANGE)
+    filter_by_keys(root, lambda exchange, column: RANGE)
     shown = ExecutionPlan.from_bytes(context(), encode(root)).display_indent()
     assert expected in shown
 
@@ -63,13 +65,13 @@ def test_the_scan_gets_the_range(tables: SessionContext, where: str, expected: s
 def test_without_a_range_the_scan_stays_as_it_is(tables: SessionContext) -> None:
     root = reduced_scan(tables)
     before = encode(root)
-    prune_by_key_ranges(root, lambda exchange, column: None)
+    filter_by_keys(root, lambda exchange, column: None)
     assert encode(root) == before
 
 
 def test_row_groups_without_a_key_are_not_read(tables: SessionContext) -> None:
     root = reduced_scan(tables)
-    prune_by_key_ranges(root, lambda exchange, column: RANGE)
+    filter_by_keys(root, lambda exchange, column: RANGE)
     scan = find(root, "parquet_scan")
     session = context()
     plan = ExecutionPlan.from_bytes(session, encode(scan))
@@ -79,15 +81,60 @@ def test_row_groups_without_a_key_are_not_read(tables: SessionContext) -> None:
     assert 0 < sum(read) <= 500
 
 
+def rows_scanned(scan: PlanNode) -> list[int]:
+    """The keys of the rows that a scan gives."""
+    session = context()
+    plan = ExecutionPlan.from_bytes(session, encode(scan))
+    parts = [session.execute(plan, part) for part in range(plan.partition_count)]
+    return [key for part in parts for batch in part for key in batch.to_pyarrow().column("k").to_pylist()]
+
+
+def test_a_scan_gives_only_rows_with_one_of_few_keys(tables: SessionContext) -> None:
+    root = reduced_scan(tables)
+    filter_by_keys(root, lambda exchange, column: Keys(7, 900, "int64", (7, 30, 900)))
+    scan = find(root, "parquet_scan")
+    shown = ExecutionPlan.from_bytes(context(), encode(scan)).display_indent()
+    assert "predicate=k@1 IN (SET) ([7, 30, 900]) AND k@1 >= 7 AND k@1 <= 900" in shown
+    assert sorted(rows_scanned(scan)) == [7, 30, 900]
+
+
+def test_other_conditions_are_tried_for_rows_with_a_key(tables: SessionContext) -> None:
+    root = reduced_scan(tables, "s.v % 2 = 0")
+    filter_by_keys(root, lambda exchange, column: Keys(7, 900, "int64", (7, 30, 900)))
+    scan = find(root, "parquet_scan")
+    shown = ExecutionPlan.from_bytes(context(), encode(scan)).display_indent()
+    assert "predicate=k@1 IN (SET) ([7, 30, 900]) AND v@0 % 2 = 0 AND k@1 >= 7" in shown
+    assert sorted(rows_scanned(scan)) == [30, 900]
+
+
+@pytest.mark.parametrize("keys", [ROWS // 50 + 1, ROWS], ids=["a fiftieth", "all"])
+def test_many_keys_are_looked_for_above_the_scan(tables: SessionContext, keys: int) -> None:
+    root = reduced_scan(tables)
+    filter_by_keys(root, lambda exchange, column: Keys(0, keys, "int64", tuple(range(keys))))
+    scan = find(root, "parquet_scan")
+    assert "IN (SET)" not in ExecutionPlan.from_bytes(context(), encode(scan)).display_indent()
+    assert not getattr(scan.parquet_scan.options, "global").pushdown_filters
+
+
+def test_a_scan_of_keys_alone_is_not_filtered(tables: SessionContext) -> None:
+    root = reduced_scan(tables)
+    conf = find(root, "parquet_scan").parquet_scan.base_conf
+    assert most_filter_keys(conf, 1) > 0
+    conf.ClearField("projection_exprs")
+    del conf.projection[:]
+    conf.projection.append(1)
+    assert most_filter_keys(conf, 1) == 0
+
+
 DATES = [datetime.date(2026, 11, 17), None, datetime.date(1969, 12, 31)]
 
 
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [
-        (pa.array([5, None, -3], pa.int32()), KeyRange(-3, 5, "int32")),
-        (pa.array([2**63 + 1], pa.uint64()), KeyRange(2**63 + 1, 2**63 + 1, "uint64")),
-        (pa.array(DATES, pa.date32()), KeyRange(-1, 20_774, "date32")),
+        (pa.array([5, None, -3], pa.int32()), Keys(-3, 5, "int32", (5, -3))),
+        (pa.array([2**63 + 1], pa.uint64()), Keys(2**63 + 1, 2**63 + 1, "uint64", (2**63 + 1,))),
+        (pa.array(DATES, pa.date32()), Keys(-1, 20_774, "date32", (20_774, -1))),
         (pa.array([None], pa.int64()), None),
         (pa.array([], pa.int64()), None),
         (pa.array(["a"], pa.string()), None),
@@ -95,7 +142,7 @@ DATES = [datetime.date(2026, 11, 17), None, datetime.date(1969, 12, 31)]
     ],
     ids=["int32", "uint64", "date32", "only nulls", "no rows", "text", "float"],
 )
-def test_the_range_of_keys_in_files(tmp_path: Path, keys: pa.Array, expected: KeyRange | None) -> None:
+def test_the_keys_in_files(tmp_path: Path, keys: pa.Array, expected: Keys | None) -> None:
     batches = [pa.record_batch({"x": keys, "k": keys}).slice(row, 1) for row in range(len(keys))]
     files = []
     for number, batch in enumerate(batches):
@@ -103,4 +150,4 @@ def test_the_range_of_keys_in_files(tmp_path: Path, keys: pa.Array, expected: Ke
         with pa.ipc.new_file(path, batch.schema) as writer:
             writer.write_batch(batch)
         files.append(SourceFile(str(path), path.stat().st_size))
-    assert read_key_range(files, 1) == expected
+    assert read_keys(files, 1) == expected
