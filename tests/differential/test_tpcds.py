@@ -93,7 +93,7 @@ def test_query_gives_its_single_node_answer(
 def test_shared_aggregates_give_the_single_node_answer(
     files: Path, connect_shared: Connect, number: int, tasks: int
 ) -> None:
-    forced = {"sparkfusion.shared_aggregate_bytes": -1, "sparkfusion.tasks": tasks}
+    forced = {"sparkfusion.shared_aggregate_bytes": -1, "sparkfusion.tasks": tasks, "sparkfusion.task_cores": 1 + tasks}
     session = connect_shared({**forced, **FOUR_PARTITIONS})
     TPCDS.register(session, files)
     result = verify_query(session, TPCDS.queries()[number])

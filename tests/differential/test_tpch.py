@@ -99,7 +99,7 @@ def test_key_sets_give_the_single_node_answer(files: Path, connect_shared: Conne
 @pytest.mark.parametrize("tasks", [0, 1], ids=["split", "whole"])
 def test_shared_aggregates_give_the_single_node_answer(files: Path, connect_shared: Connect, tasks: int) -> None:
     """Query 15 names its sums twice. They are computed once."""
-    forced = {"sparkfusion.shared_aggregate_bytes": -1, "sparkfusion.tasks": tasks}
+    forced = {"sparkfusion.shared_aggregate_bytes": -1, "sparkfusion.tasks": tasks, "sparkfusion.task_cores": 1 + tasks}
     session = connect_shared({**forced, "sparkfusion.bytes_per_partition": 1, TARGET: 3})
     TPCH.register(session, files)
     query = session.sql(TPCH.queries()[15])
