@@ -19,6 +19,8 @@ from tests.runners import ALL_ON_SPARK, SPLIT
 from tests.spark.catalog_rows import database
 from tests.spark.conf import settings
 
+pytestmark = pytest.mark.long  # another way in, whose translation the unit tests check
+
 CONFIG = {**DISTRIBUTED, **SPLIT, **ALL_ON_SPARK}
 SALES = "id", "id % 7 as shop", "if(id % 5 = 0, null, id * 1.5d) as price", "cast(id % 3 as string) as kind"
 TPCH_QUERIES = {
@@ -124,12 +126,9 @@ SHAPES: dict[str, Callable[[DataFrame, SparkSession], DataFrame]] = {
     "a table of the catalog": lambda _, s: s.table("sf_fast.sales").groupBy("kind").agg(F.min("price")),
     "empty": lambda t, _: t.where("id < 0").groupBy().count(),
 }  # fmt: skip
-SHAPES_SAMPLE = {"aggregate", "functions"}
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in SHAPES_SAMPLE else pytest.mark.long) for name in SHAPES]
-)
+@pytest.mark.parametrize("name", SHAPES)
 def test_a_dataframe_has_sparks_answer(sales: DataFrame, spark: SparkSession, name: str) -> None:
     theirs = SHAPES[name](sales, spark)
     assert_like_spark(theirs, theirs)
@@ -293,7 +292,6 @@ def tpch(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.mark.usefixtures("tpch")
-@pytest.mark.long
 @pytest.mark.parametrize("number", TPCH_QUERIES)
 def test_tpch_as_dataframes(spark: SparkSession, number: int) -> None:
     theirs = spark.sql(TPCH.queries()[number])

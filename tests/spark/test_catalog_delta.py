@@ -17,6 +17,8 @@ from tests.spark.catalog_rows import assert_like_spark, database, how, rows_of
 from tests.spark.conf import settings
 from tests.spark.delta_stub import create_delta_table, delta_stub
 
+pytestmark = pytest.mark.long
+
 COLUMNS = "region string, v bigint, day date"
 DAY = datetime.date(2024, 1, 1)
 

@@ -16,6 +16,8 @@ from tests.spark.catalog_rows import how, rows_of
 from tests.spark.iceberg_stub import describe_iceberg_table, iceberg_stub
 from tests.suites.iceberg_tables import iceberg_catalog
 
+pytestmark = pytest.mark.long
+
 LAKE = "sf_iceberg.shop"
 
 

@@ -10,6 +10,8 @@ from tests.conftest import Connect
 from tests.spark.catalog_rows import how, rows_of
 from tests.spark.versioned_catalog import add_versioned_catalog
 
+pytestmark = pytest.mark.long
+
 ORDERS = "sf_versions.shop.orders"
 
 

@@ -29,6 +29,8 @@ from tests.conftest import Connect
 from tests.runners import ALL_ON_SPARK
 from tests.spark.conf import settings
 
+pytestmark = pytest.mark.long  # every kind of condition on every kind of column
+
 NEGATIVE_NAN = struct.unpack("<d", struct.pack("<Q", 0xFFF8000000000000))[0]
 COLUMNS = {
     "x": (pa.float64(), [0.0, -0.0, 1.5, -1.5, math.nan, NEGATIVE_NAN, math.inf, -math.inf]),

@@ -16,6 +16,8 @@ from tests.behaviour.parts import DISTRIBUTED, TOTAL, write_parts
 from tests.behaviour.probes import until
 from tests.conftest import Connect
 
+pytestmark = pytest.mark.long  # what people see, and not what is computed
+
 TEXT = """
     select k, sum(v) as s
     from t group by k

@@ -10,7 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import cycle
+from itertools import cycle, product
 from pathlib import Path
 from typing import Any
 
@@ -124,8 +124,11 @@ def until_idle(workers: list[WorkerProcess], seconds: float) -> None:
 @pytest.mark.parametrize(
     ("session", "question", "moment"),
     [
-        *((1, "shipping priority", moment) for moment in MOMENTS),
-        *(pytest.param(2, "shipping priority", moment, marks=pytest.mark.long) for moment in MOMENTS),
+        *((1, "shipping priority", moment) for moment in ("a task runs", "a stage is done")),
+        *(
+            pytest.param(tasks, "shipping priority", moment, marks=pytest.mark.long)
+            for tasks, moment in [*product((1,), ("a task is done", *LATER)), *product((2,), MOMENTS)]
+        ),
         *(
             pytest.param(1, other, moment, marks=pytest.mark.long)
             for other, moment in zip(OTHERS, cycle(MOMENTS), strict=False)
