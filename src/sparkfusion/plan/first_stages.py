@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sparkfusion.plan.column_lineage import SchemaOf
-from sparkfusion.plan.key_sets import KeySetPolicy, insert_key_sets
+from sparkfusion.plan.key_set_choice import KeySetPolicy
+from sparkfusion.plan.key_sets import insert_key_sets
 from sparkfusion.plan.shared_aggregates import share_aggregates
 from sparkfusion.plan.stage import KeySet
 from sparkfusion.plan.wire import PlanNode

@@ -25,11 +25,13 @@ class KeySet:
 
     `values`: how many different keys there are at most, without the filters of their table; None if not known. `most`:
     scans that would only decode fewer rows for it gain nothing from more keys than that; None if there are none.
+    `filtered`: with at most that many keys, scans look for them while they decode.
     """
 
     columns: tuple[str, ...]
     values: int | None
     most: int | None = None
+    filtered: int = 0
 
 
 @dataclass(frozen=True)

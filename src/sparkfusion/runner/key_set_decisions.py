@@ -72,7 +72,8 @@ def _decide(state: QueryState, exchange: Exchange, key_set: KeySet) -> tuple[Que
     if refused is not None:
         graph = drop_key_set(graph, exchange.id)
     found = f"{rows:,} keys ({', '.join(key_set.columns)}), {size:,} bytes"
-    reason = f"key set used: {found}" if refused is None else f"key set not used: {found}, {refused}"
+    filtered = ", which scans look for while they decode" if rows <= key_set.filtered else ""
+    reason = f"key set used: {found}{filtered}" if refused is None else f"key set not used: {found}, {refused}"
     producer = graph.stage(exchange.producer)
     graph = graph.with_stage(replace(producer, decisions=(*producer.decisions, reason)))
     decided = tuple(replace(each, key_set=None) if each.id == exchange.id else each for each in graph.exchanges)

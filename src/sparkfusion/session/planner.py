@@ -23,7 +23,7 @@ from sparkfusion.plan.feed_scans import FeedScan
 from sparkfusion.plan.first_stages import FirstStages
 from sparkfusion.plan.functions import register_spark_functions, spark_functions
 from sparkfusion.plan.gate import NotDistributableError, check_arrow_scans, check_logical
-from sparkfusion.plan.key_sets import KeySetPolicy
+from sparkfusion.plan.key_set_choice import KeySetPolicy
 from sparkfusion.plan.reversed_windows import write_reversal
 from sparkfusion.plan.schema import SchemaProbe
 from sparkfusion.plan.sizing import choose_partitions, in_memory_weight, scan_bytes

@@ -15,7 +15,7 @@ from sparkfusion.ids import SourceFile
 from sparkfusion.plan.distribute import distribute
 from sparkfusion.plan.first_stages import FirstStages
 from sparkfusion.plan.key_filters import Keys, filter_by_keys
-from sparkfusion.plan.key_sets import KeySetPolicy
+from sparkfusion.plan.key_set_choice import KeySetPolicy
 from sparkfusion.plan.scan_statistics import most_filter_keys
 from sparkfusion.plan.schema import SchemaProbe
 from sparkfusion.plan.wire import PlanNode, decode, encode

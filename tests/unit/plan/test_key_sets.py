@@ -11,7 +11,8 @@ from datafusion import SessionContext
 
 from sparkfusion.plan.distribute import distribute
 from sparkfusion.plan.first_stages import FirstStages
-from sparkfusion.plan.key_sets import KeySetPolicy, drop_key_set, reduction_of
+from sparkfusion.plan.key_set_choice import KeySetPolicy
+from sparkfusion.plan.key_sets import drop_key_set, reduction_of
 from sparkfusion.plan.scan_statistics import most_values, projected_bytes, row_count, scanned_column
 from sparkfusion.plan.schema import SchemaProbe
 from sparkfusion.plan.stage import ExchangeKind, StageGraph

@@ -1,0 +1,190 @@
+"""Which key sets pay: the sources whose keys are computed first, and the scans that they reduce.
+
+See docs/adr/0027-key-sets-reduce-large-scans.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sparkfusion.plan.column_lineage import (
+    Relation,
+    RelationColumn,
+    Transfer,
+    base_node,
+    base_scan,
+    group_columns,
+    has_filter,
+)
+from sparkfusion.plan.scan_statistics import most_filter_keys, most_values, projected_bytes, row_count, scanned_column
+from sparkfusion.plan.sizing import calls_python
+from sparkfusion.plan.wire import encode, file_scan_conf, kind, walk
+
+_LARGER = 2
+"""A target has to have that many times the rows of its source, and to read that many times the bytes. The source is
+read twice, for its keys and for its rows."""
+_WORTH_A_STAGE = 4
+"""A target has to read that many times `least_bytes` if its source is read only for the keys. Measured with TPC-H at
+scale 1, where targets read 20 to 60 MB: a stage for such keys costs about what it saves."""
+_MUCH_LARGER = 8
+"""A target has to read that many times the bytes of its source if all that it gains is to decode fewer rows. How many
+keys are left is known only when the source has been read."""
+_UNIQUE = 2
+"""Keys may come that many times in a source. If they come more often, a filter leaves most of them."""
+
+
+@dataclass(frozen=True)
+class KeySetPolicy:
+    """When key sets are used.
+
+    Attributes:
+        least_bytes: scans that read less are not reduced, and scans that read little more only by groups.
+        forced: key sets are used wherever that is right, whatever it costs. For tests.
+        shuffles: repartitioned rows are shuffled between tasks; otherwise one task keeps them in memory.
+    """
+
+    least_bytes: int
+    forced: bool = False
+    shuffles: bool = True
+
+
+class KeySetChoice:
+    """Which transfers are used. Sources go from the smallest relation to the largest."""
+
+    def __init__(self, transfers: list[Transfer], policy: KeySetPolicy) -> None:
+        self._policy = policy
+        relations = dict.fromkeys(each for t in transfers for each in (t.source.relation, t.target.relation))
+        self._bytes = {each: _bytes_read(each) for each in relations}
+        self._ranks = {each: rank for rank, each in enumerate(sorted(relations, key=self._order))}
+        self._selective = {each: policy.forced or has_filter(each) for each in relations}
+        self._at_once = [t for t in transfers if not t.saves and self._is_large(t.target.relation)]
+        self._usable = [t for t in transfers if self._may_use(t)]
+        self._incoming = {each: self._reductions_of(each) for each in sorted(relations, key=self._ranks.__getitem__)}
+        found = [t for t in self._usable if self._pays(t)]
+        sources = self._sources_for(found)
+        self.reductions = [t for t in found if t.target.relation.inside not in sources]
+        self.sources = [each for each in self._sources_for(self.reductions) if each in sources]
+
+    def incoming(self, relation: Relation) -> list[Transfer]:
+        """The reductions of a relation before it is a source itself, or of what it computes itself from."""
+        if not relation.aggregate:
+            return self._incoming[relation]
+        inner = [each for each in self._incoming if each.inside is relation]
+        return [t for each in inner for t in self._incoming[each] if self._pays(t)]
+
+    def only_filters(self, transfer: Transfer) -> bool:
+        """Whether all that its target gains is to decode fewer rows: the join with the source is the next operator."""
+        return not transfer.saves and self._is_large(transfer.target.relation)
+
+    def most_keys(self, relation: Relation) -> int | None:
+        """How many keys of a source still are few for the scans that only decode fewer rows for them."""
+        found = [t for t in self.reductions if t.source.relation is relation and self.only_filters(t)]
+        return min((_most_filter_keys(t.target) for t in found), default=None)
+
+    def filtered_keys(self, relation: Relation) -> int:
+        """How many keys of a source some scan looks for while it decodes."""
+        found = [t for t in self.reductions if t.source.relation is relation]
+        return max((_most_filter_keys(t.target) for t in found), default=0)
+
+    def used_columns(self, relation: Relation) -> list[int]:
+        """The columns of a source that key sets are made of."""
+        used = [t for source in self.sources for t in self.incoming(source)] + self.reductions
+        return sorted({t.source.column for t in used if t.source.relation is relation})
+
+    def _order(self, relation: Relation) -> tuple[int, bool]:
+        return self._bytes[relation], relation.aggregate
+
+    def _may_use(self, transfer: Transfer) -> bool:
+        if calls_python(encode(transfer.source.relation.node)):
+            return False
+        return self._policy.forced or _is_nearly_unique(transfer.source)
+
+    def _reductions_of(self, relation: Relation) -> list[Transfer]:
+        """By sources before it. Called in the order of the relations, because a reduced relation becomes selective."""
+        rank = self._ranks[relation]
+        found = [t for t in self._usable if t.target.relation is relation]
+        found = [t for t in found if self._ranks[t.source.relation] < rank and self._selective[t.source.relation]]
+        self._selective[relation] = self._selective[relation] or bool(found)
+        return found
+
+    def _is_large(self, relation: Relation) -> bool:
+        return self._bytes[relation] >= self._policy.least_bytes * _WORTH_A_STAGE
+
+    def _pays(self, transfer: Transfer) -> bool:
+        source, target = transfer.source.relation, transfer.target.relation
+        if self._policy.forced:
+            return self._ranks[source] < self._ranks[target] or source.aggregate
+        if not self._selective[source]:
+            return False
+        if source.aggregate:
+            return transfer.saves and self._bytes[target] >= self._policy.least_bytes
+        if self._reduces_at_once(target):
+            return self._ranks[source] < self._ranks[target]
+        if not transfer.saves:
+            much_larger = self._bytes[source] * _MUCH_LARGER <= self._bytes[target]
+            return much_larger and self._is_large(target) and _most_filter_keys(transfer.target) > 0
+        if not self._is_large(target) or self._is_reduced_at_once(target, source):
+            return False
+        return _is_larger(self._bytes[target], self._bytes[source]) and _has_more_rows(target, source)
+
+    def _reduces_at_once(self, relation: Relation) -> bool:
+        """Whether a large scan is joined with this small relation first of all. The fewer rows it has, the fewer rows
+        of the scan go on, and to reduce it costs little."""
+        return not self._is_large(relation) and any(t.source.relation is relation for t in self._at_once)
+
+    def _is_reduced_at_once(self, target: Relation, source: Relation) -> bool:
+        """Whether the first join of a scan leaves few of its rows, so that looking for the keys of each row of the scan
+        costs more than it saves: it is a join with a smaller selective relation."""
+        first = [t.source.relation for t in self._at_once if t.target.relation is target]
+        return any(self._selective[each] and self._bytes[each] <= self._bytes[source] for each in first)
+
+    def _sources_for(self, found: list[Transfer]) -> list[Relation]:
+        """The sources of these reductions, and the sources that reduce those, in the order in which they run."""
+        needed: dict[Relation, None] = {}
+        waiting = [t.source.relation for t in found]
+        while waiting:
+            relation = waiting.pop()
+            if relation not in needed:
+                needed[relation] = None
+                waiting += [t.source.relation for t in self.incoming(relation)]
+        return sorted(needed, key=self._ranks.__getitem__)
+
+
+def _bytes_read(relation: Relation) -> int:
+    """Of an aggregate, what its largest scan reads: as a target, that one counts."""
+    scans = [conf for node in walk(relation.node) if (conf := file_scan_conf(node)) is not None]
+    return max(map(projected_bytes, scans), default=0)
+
+
+def _is_larger(target: int, source: int) -> bool:
+    return source * _LARGER <= target
+
+
+def _has_more_rows(target: Relation, source: Relation) -> bool:
+    """Whether its files have more rows, however many columns are read: no table is the source for itself."""
+    rows, fewer = row_count(base_scan(target)), row_count(base_scan(source))
+    return rows is not None and fewer is not None and _is_larger(rows, fewer)
+
+
+def values_of(relation: Relation, column: int) -> int | None:
+    """How many different values a column of a source has at most, without its filters; None if that is not known."""
+    scanned = None if relation.aggregate else scanned_column(relation.node, column)
+    return None if scanned is None else most_values(base_scan(relation), scanned)
+
+
+def _most_filter_keys(target: RelationColumn) -> int:
+    """How many keys a scan of Parquet files may look for while it decodes; 0 if it cannot."""
+    if target.relation.aggregate:
+        return 0
+    scan, scanned = base_node(target.relation), scanned_column(target.relation.node, target.column)
+    if kind(scan) != "parquet_scan" or scanned is None:
+        return 0
+    return most_filter_keys(scan.parquet_scan.base_conf, scanned)
+
+
+def _is_nearly_unique(key: RelationColumn) -> bool:
+    """Whether few rows of a source have the same key, so that few rows have few keys."""
+    if key.relation.aggregate:
+        return group_columns(key.relation) == [key.column]
+    values, rows = values_of(key.relation, key.column), row_count(base_scan(key.relation))
+    return values is not None and rows is not None and values * _UNIQUE >= rows
