@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 from sparkfusion.ids import ExchangeId
 from sparkfusion.plan.build_sides import ROW_WISE
 from sparkfusion.plan.determinism import has_fetch
-from sparkfusion.plan.key_sets import reduction_of
+from sparkfusion.plan.key_sets import below_reductions, reduction_of
 from sparkfusion.plan.scan_statistics import most_filter_keys, scanned_column
 from sparkfusion.plan.wire import PlanNode, children, kind, walk
 from sparkfusion.plan.wire import wire_pb2 as pb
@@ -61,9 +61,7 @@ def filter_by_keys(root: PlanNode, keys_of: KeysOf) -> None:
 def _scan_of(node: PlanNode, column: int) -> tuple[pb.ParquetScan | None, int | None]:
     """The Parquet scan below filters, projections and other reductions, and which of its files' columns a column of the
     node is; None if there is something else."""
-    while (inner := reduction_of(node)) is not None:
-        node = inner.reduced
-    leaf = node
+    leaf = node = below_reductions(node)
     while kind(leaf) in ROW_WISE and not has_fetch(leaf):
         (leaf,) = children(leaf)
     if kind(leaf) != "parquet_scan" or has_fetch(leaf):

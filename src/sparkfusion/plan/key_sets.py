@@ -133,6 +133,13 @@ def _filter_of(node: PlanNode) -> Reduction | None:
     return reduction_of(node.cooperative.input) if kind(node) == "cooperative" else None
 
 
+def below_reductions(node: PlanNode) -> PlanNode:
+    """What several key sets reduce, one above the other."""
+    while (found := reduction_of(node) or _filter_of(node)) is not None:
+        node = found.reduced
+    return node
+
+
 def drop_key_set(graph: StageGraph, exchange: ExchangeId, *, only_filters: bool = False) -> StageGraph:
     """The graph in which no scan is reduced by this key set. Other readers of its rows stay as they are.
 

@@ -16,9 +16,11 @@ from sparkfusion.plan.distribute import distribute
 from sparkfusion.plan.first_stages import FirstStages
 from sparkfusion.plan.key_filters import Keys, filter_by_keys
 from sparkfusion.plan.key_set_choice import KeySetPolicy
+from sparkfusion.plan.key_sets import reduction_of
 from sparkfusion.plan.scan_statistics import most_filter_keys
 from sparkfusion.plan.schema import SchemaProbe
-from sparkfusion.plan.wire import PlanNode, decode, encode
+from sparkfusion.plan.wire import PlanNode, copy_of, decode, encode, walk
+from sparkfusion.plan.wire.build import cooperative
 from sparkfusion.worker.key_set_files import read_keys
 from tests.unit.plan.plans import NO_BROADCAST, context, find
 
@@ -105,6 +107,18 @@ def test_other_conditions_are_tried_for_rows_with_a_key(tables: SessionContext) 
     shown = ExecutionPlan.from_bytes(context(), encode(scan)).display_indent()
     assert "predicate=k@1 IN (SET) ([7, 30, 900]) AND v@0 % 2 = 0 AND k@1 >= 7" in shown
     assert sorted(rows_scanned(scan)) == [30, 900]
+
+
+def test_a_scan_looks_for_the_keys_of_several_sets(tables: SessionContext) -> None:
+    """The lower one is marked as one for which the scan only decodes fewer rows."""
+    root = reduced_scan(tables)
+    (lower,) = [node for node in walk(root) if reduction_of(node) is not None]
+    upper = copy_of(lower)
+    upper.cooperative.input.hash_join.right.CopyFrom(cooperative(lower))
+    lower.CopyFrom(upper)
+    found = iter([Keys(7, 900, "int64", (7, 30, 900)), Keys(5, 30, "int64", (5, 30))])
+    filter_by_keys(root, lambda exchange, column: next(found))
+    assert rows_scanned(find(root, "parquet_scan")) == [30]
 
 
 @pytest.mark.parametrize("keys", [ROWS // 50 + 1, ROWS], ids=["a fiftieth", "all"])
