@@ -21,6 +21,10 @@ from sparkfusion.plan.scan_statistics import most_filter_keys, scanned_column
 from sparkfusion.plan.wire import PlanNode, children, kind, walk
 from sparkfusion.plan.wire import wire_pb2 as pb
 
+_MOST_PRUNING = 20
+"""DataFusion makes a condition as deep as a list is long to prune by it, unless the list is longer than an option says.
+This is the option's default. With thousands of keys, such a condition would overflow the stack of a thread."""
+
 
 @dataclass(frozen=True)
 class Keys:
@@ -28,7 +32,7 @@ class Keys:
 
     Attributes:
         type: the name of their type in the wire format, such as `int64`.
-        values: all of them, in no particular order; none if they are more than a scan looks for.
+        values: all of them, the smallest first; none if they are more than a scan looks for.
     """
 
     least: int
@@ -88,7 +92,9 @@ def _add_keys(scan: pb.ParquetScan, column: int, keys: Keys) -> None:
     for value in keys.values:
         setattr(made.in_list.list.add().literal, keys.type, value)
     _set_predicate(scan, _binary("And", made.SerializeToString(), scan.predicate.SerializeToString()))
-    getattr(scan.options, "global").pushdown_filters = True
+    options = getattr(scan.options, "global")
+    options.pushdown_filters = True
+    options.max_in_list_size = min(options.max_in_list_size, _MOST_PRUNING)
 
 
 def _set_predicate(scan: pb.ParquetScan, encoded: bytes) -> None:

@@ -16,7 +16,7 @@ from sparkfusion.plan.determinism import is_volatile
 from sparkfusion.plan.key_set_choice import KeySetChoice, KeySetPolicy, values_of
 from sparkfusion.plan.sources import exchange_of, exchanges_read
 from sparkfusion.plan.stage import KeySet, StageGraph
-from sparkfusion.plan.wire import PlanNode, copy_of, decode, encode, kind, partition_count, rewrite
+from sparkfusion.plan.wire import PlanNode, children, copy_of, decode, encode, kind, partition_count
 from sparkfusion.plan.wire import wire_pb2 as pb
 from sparkfusion.plan.wire.build import coalesce, cooperative, hash_repartition, projection
 
@@ -103,20 +103,27 @@ class Reduction:
     Attributes:
         exchange: of the key set. `key`: the column of its rows.
         reduced: the scan, with what is below the semi join. `column`: which of its columns has to be one of the keys.
+        changes: it gives other columns than it reads, or not all rows that have a key.
     """
 
     exchange: ExchangeId
     key: int
     reduced: PlanNode
     column: int
+    changes: bool
 
 
 def reduction_of(node: PlanNode) -> Reduction | None:
-    """What a node reduces, if it does. A semi join of the query itself, with rows of another stage, is one as well."""
+    """What a node reduces, if it does. A semi join of the query itself, with rows of another stage, is one as well.
+
+    It is not if NULL equals NULL in it: then rows without a key count too.
+    """
     if kind(node) != "cooperative" or kind(node.cooperative.input) != "hash_join":
         return None
     join = node.cooperative.input.hash_join
-    if join.join_type != pb.RIGHT_SEMI or kind(join.left) != "coalesce_partitions":
+    if join.join_type != pb.RIGHT_SEMI or join.null_equality != pb.NULL_EQUALS_NOTHING:
+        return None
+    if kind(join.left) != "coalesce_partitions":
         return None
     exchange = exchange_of(join.left.coalesce_partitions.input)
     if exchange is None or len(join.on) != 1:
@@ -124,7 +131,8 @@ def reduction_of(node: PlanNode) -> Reduction | None:
     (on,) = join.on
     if not (on.left.HasField("column") and on.right.HasField("column")):
         return None
-    return Reduction(exchange, on.left.column.index, join.right, on.right.column.index)
+    changes = bool(join.projection) or join.HasField("fetch")
+    return Reduction(exchange, on.left.column.index, join.right, on.right.column.index, changes)
 
 
 def _filter_of(node: PlanNode) -> Reduction | None:
@@ -134,8 +142,9 @@ def _filter_of(node: PlanNode) -> Reduction | None:
 
 
 def below_reductions(node: PlanNode) -> PlanNode:
-    """What several key sets reduce, one above the other."""
-    while (found := reduction_of(node) or _filter_of(node)) is not None:
+    """What several key sets reduce, one above the other. A semi join of the query that has a limit, or gives other
+    columns than it reads, ends the search."""
+    while (found := reduction_of(node) or _filter_of(node)) is not None and not found.changes:
         node = found.reduced
     return node
 
@@ -147,16 +156,23 @@ def drop_key_set(graph: StageGraph, exchange: ExchangeId, *, only_filters: bool 
         only_filters: only scans that would decode fewer rows for it, and gain nothing else, are not reduced.
     """
 
-    def drop(node: PlanNode) -> PlanNode | None:
-        reduction = _filter_of(node) if only_filters else reduction_of(node)
-        return copy_of(reduction.reduced) if reduction is not None and reduction.exchange == exchange else None
+    def find(node: PlanNode) -> Reduction | None:
+        found = _filter_of(node) or (None if only_filters else reduction_of(node))
+        return found if found is not None and found.exchange == exchange else None
+
+    def drop(node: PlanNode) -> PlanNode:
+        while (found := find(node)) is not None:
+            node.CopyFrom(copy_of(found.reduced))
+        for child in children(node):
+            drop(child)
+        return node
 
     for stage in graph.stages:
         if exchange in stage.inputs:
-            root = rewrite(decode(stage.plan), drop)
+            root = drop(decode(stage.plan))
             graph = graph.with_stage(replace(stage, plan=encode(root), inputs=exchanges_read(root)))
     head = graph.head
     if head.plan is not None and exchange in head.inputs:
-        root = rewrite(decode(head.plan), drop)
+        root = drop(decode(head.plan))
         graph = replace(graph, head=replace(head, plan=encode(root), inputs=exchanges_read(root)))
     return graph

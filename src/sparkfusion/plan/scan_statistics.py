@@ -9,8 +9,8 @@ from sparkfusion.plan.wire import wire_pb2 as pb
 
 MOST_FILTER_KEYS = 50_000
 """More keys are not looked for while a scan decodes."""
-_ROWS_PER_KEY = 32
-"""For each key, and each file, a scan has to have that many rows: every file that is opened copies the keys."""
+_BYTES_PER_KEY = 1024
+"""For each key, a file has to have that many bytes on average: every file that is opened copies the keys."""
 _VALUES_PER_KEY = 50
 """A column has to have that many times the values of a key set, so that most rows are left out."""
 _WHOLE_NUMBERS = frozenset({"int8", "int16", "int32", "int64", "uint64", "date32"})
@@ -72,8 +72,8 @@ def _whole_number(estimate: pb.Estimate) -> int | None:
 def most_filter_keys(conf: pb.FileScanConf, column: int) -> int:
     """How many keys a scan may look for in a column of its files before it decodes other columns: with more, it hardly
     gains. 0 if it has no other columns, or if its statistics do not tell."""
-    rows, values = row_count(conf), most_values(conf, column)
-    if rows is None or values is None or len(columns_read(conf)) < 2:
+    values = most_values(conf, column)
+    sizes = [file_bytes(file) for group in conf.file_groups for file in group.files]
+    if values is None or not sizes or len(columns_read(conf)) < 2:
         return 0
-    files = sum(len(group.files) for group in conf.file_groups)
-    return min(MOST_FILTER_KEYS, values // _VALUES_PER_KEY, rows // (max(1, files) * _ROWS_PER_KEY))
+    return min(MOST_FILTER_KEYS, values // _VALUES_PER_KEY, sum(sizes) // (len(sizes) * _BYTES_PER_KEY))

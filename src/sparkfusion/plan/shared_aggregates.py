@@ -77,7 +77,7 @@ class _Sharing:
         if partitions == 1:
             return coalesce(scan)
         keys = [pb.Expr(column=pb.Column(name=names[index], index=index)) for index in range(groups)]
-        return hash_repartition(scan, keys, partitions)
+        return hash_repartition(coalesce(scan), keys, partitions)  # one task: on Spark, each would read all rows
 
 
 def may_be_shared(node: PlanNode) -> bool:

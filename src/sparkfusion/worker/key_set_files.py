@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,16 +23,25 @@ _NAMES = {
 
 def read_keys(files: Iterable[SourceFile], column: int) -> Keys | None:
     """The values of a column of frames; None if there is no value, or if values of its type are not looked for."""
-    chunks: list[pa.Array] = []
+    bounds: list[int] = []
+    values: set[int] = set()
+    name = ""
+    for keys in _read_column(files, column):
+        if keys.type not in _NAMES:
+            return None
+        name = _NAMES[keys.type]
+        numbers = keys.cast(pa.int32()) if pa.types.is_date32(keys.type) else keys
+        found = pc.min_max(numbers)
+        bounds += [bound.as_py() for bound in (found["min"], found["max"]) if bound.is_valid]
+        if len(values) <= MOST_FILTER_KEYS:
+            values.update(pc.unique(numbers.drop_null()).to_pylist())
+    if not bounds:
+        return None
+    return Keys(min(bounds), max(bounds), name, tuple(sorted(values)) if len(values) <= MOST_FILTER_KEYS else ())
+
+
+def _read_column(files: Iterable[SourceFile], column: int) -> Iterator[pa.Array]:
     for file in files:
         with pa.memory_map(file.path) as source, pa.ipc.open_file(source) as reader:
-            if reader.schema.field(column).type not in _NAMES:
-                return None
-            chunks += [reader.get_batch(index).column(column) for index in range(reader.num_record_batches)]
-    if not any(len(chunk) > chunk.null_count for chunk in chunks):
-        return None
-    keys = pa.chunked_array(chunks)
-    numbers = keys.cast(pa.int32()) if pa.types.is_date32(keys.type) else keys
-    found = pc.min_max(numbers)
-    values = pc.unique(numbers.drop_null()).to_pylist() if len(numbers) <= MOST_FILTER_KEYS else ()
-    return Keys(found["min"].as_py(), found["max"].as_py(), _NAMES[keys.type], tuple(values))
+            for index in range(reader.num_record_batches):
+                yield reader.get_batch(index).column(column)

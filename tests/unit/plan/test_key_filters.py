@@ -20,6 +20,7 @@ from sparkfusion.plan.key_sets import reduction_of
 from sparkfusion.plan.scan_statistics import most_filter_keys
 from sparkfusion.plan.schema import SchemaProbe
 from sparkfusion.plan.wire import PlanNode, copy_of, decode, encode, walk
+from sparkfusion.plan.wire import wire_pb2 as pb
 from sparkfusion.plan.wire.build import cooperative
 from sparkfusion.worker.key_set_files import read_keys
 from tests.unit.plan.plans import NO_BROADCAST, context, find
@@ -121,6 +122,49 @@ def test_a_scan_looks_for_the_keys_of_several_sets(tables: SessionContext) -> No
     assert rows_scanned(find(root, "parquet_scan")) == [30]
 
 
+def test_a_semi_join_in_which_null_equals_null_does_not_filter(tables: SessionContext) -> None:
+    root = reduced_scan(tables)
+    (join,) = [node.cooperative.input.hash_join for node in walk(root) if reduction_of(node) is not None]
+    join.null_equality = pb.NULL_EQUALS_NULL
+    before = encode(root)
+    filter_by_keys(root, lambda exchange, column: Keys(7, 900, "int64", (7, 30, 900)))
+    assert encode(root) == before
+
+
+@pytest.mark.parametrize("changed", ["columns", "limit"])
+def test_keys_are_not_looked_for_below_a_semi_join_that_gives_something_else(
+    tables: SessionContext, changed: str
+) -> None:
+    root = reduced_scan(tables)
+    (lower,) = [node for node in walk(root) if reduction_of(node) is not None]
+    upper = copy_of(lower)
+    if changed == "columns":
+        lower.cooperative.input.hash_join.projection.extend([1, 0])
+    else:
+        lower.cooperative.input.hash_join.fetch = 3
+    upper.cooperative.input.hash_join.right.CopyFrom(lower)
+    lower.CopyFrom(upper)
+    asked: list[int] = []
+
+    def keys_of(exchange: int, column: int) -> Keys:
+        asked.append(column)
+        return Keys(7, 900, "int64", (7, 30, 900))
+
+    filter_by_keys(root, keys_of)
+    shown = ExecutionPlan.from_bytes(context(), encode(find(root, "parquet_scan"))).display_indent()
+    assert len(asked) == 1
+    assert shown.count(" predicate=k@1 IN (SET) ([7, 30, 900]) AND k@1 >= 7") == 1
+
+
+def test_a_long_list_does_not_prune(tables: SessionContext) -> None:
+    """DataFusion would make a condition as deep as the list is long."""
+    root = reduced_scan(tables)
+    options = getattr(find(root, "parquet_scan").parquet_scan.options, "global")
+    options.max_in_list_size = 10_000
+    filter_by_keys(root, lambda exchange, column: Keys(7, 900, "int64", (7, 30, 900)))
+    assert options.max_in_list_size == 20
+
+
 @pytest.mark.parametrize("keys", [ROWS // 50 + 1, ROWS], ids=["a fiftieth", "all"])
 def test_many_keys_are_looked_for_above_the_scan(tables: SessionContext, keys: int) -> None:
     root = reduced_scan(tables)
@@ -146,9 +190,9 @@ DATES = [datetime.date(2026, 11, 17), None, datetime.date(1969, 12, 31)]
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [
-        (pa.array([5, None, -3], pa.int32()), Keys(-3, 5, "int32", (5, -3))),
+        (pa.array([5, None, -3], pa.int32()), Keys(-3, 5, "int32", (-3, 5))),
         (pa.array([2**63 + 1], pa.uint64()), Keys(2**63 + 1, 2**63 + 1, "uint64", (2**63 + 1,))),
-        (pa.array(DATES, pa.date32()), Keys(-1, 20_774, "date32", (20_774, -1))),
+        (pa.array(DATES, pa.date32()), Keys(-1, 20_774, "date32", (-1, 20_774))),
         (pa.array([None], pa.int64()), None),
         (pa.array([], pa.int64()), None),
         (pa.array(["a"], pa.string()), None),

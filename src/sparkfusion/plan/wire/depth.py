@@ -33,8 +33,6 @@ def check_depth(plan: bytes) -> None:
         message, start, end, nested, levels = waiting.pop()
         if nested > MOST_NESTED or levels > MOST_LEVELS:
             raise too_deep()
-        if (end - start) // _LEAST_BYTES <= min(MOST_NESTED - nested, MOST_LEVELS - levels):
-            continue  # so few bytes cannot hold that much
         known = FORMAT[message]
         inner = [
             (known[number].removesuffix(MANY), number, begin, stop)
@@ -42,6 +40,10 @@ def check_depth(plan: bytes) -> None:
             if wire == BYTES and number in known
         ]
         chain = sum(number == OPERANDS for _, number, _, _ in inner) if message == BINARY else 0
+        nested, levels = nested + 1, levels + max(1, chain)
+        held = min(MOST_NESTED - nested, MOST_LEVELS - levels) * _LEAST_BYTES  # fewer bytes cannot hold that much
         waiting += [
-            (kind, begin, stop, nested + 1, levels + max(1, chain)) for kind, _, begin, stop in inner if kind in FORMAT
+            (kind, begin, stop, nested, levels)
+            for kind, _, begin, stop in inner
+            if kind in FORMAT and stop - begin >= held + _LEAST_BYTES
         ]

@@ -279,10 +279,12 @@ class ParquetTableOptions(_message.Message):
     def __init__(self, **kwargs) -> None: ...
 
 class ParquetOptions(_message.Message):
-    __slots__ = ("pushdown_filters",)
+    __slots__ = ("pushdown_filters", "max_in_list_size")
     PUSHDOWN_FILTERS_FIELD_NUMBER: _ClassVar[int]
+    MAX_IN_LIST_SIZE_FIELD_NUMBER: _ClassVar[int]
     pushdown_filters: bool
-    def __init__(self, pushdown_filters: bool = ...) -> None: ...
+    max_in_list_size: int
+    def __init__(self, pushdown_filters: bool = ..., max_in_list_size: _Optional[int] = ...) -> None: ...
 
 class CsvScan(_message.Message):
     __slots__ = ("base_conf",)
