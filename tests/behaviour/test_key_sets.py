@@ -212,3 +212,25 @@ def test_reduced_rows_are_written_by_tasks(sold: Session, tmp_path: Path) -> Non
     expected = sold.sql(INNER).to_datafusion().to_arrow_table().num_rows
     sold.sql(INNER).write_parquet(tmp_path / "written")
     assert pq.read_table(tmp_path / "written").num_rows == expected
+
+
+NULLS_MEET = {
+    "exists": "select v from big b where exists (select 1 from small s where s.a is not distinct from b.a)",
+    "intersect": "select a from big where v > 5 intersect all select a from small",
+}
+
+
+@pytest.mark.parametrize("sql", NULLS_MEET.values(), ids=NULLS_MEET)
+def test_rows_without_a_key_meet_where_null_equals_null(
+    connect_shared: Connect, tmp_path_factory: pytest.TempPathFactory, sql: str
+) -> None:
+    """A semi join of the query with rows of another stage filters the scan as a key set does, but not here."""
+    session = connect_shared(DISTRIBUTED)
+    directory = tmp_path_factory.mktemp("nulls")
+    for name, keys, files in (
+        ("big", [k if k % 9 else None for k in range(4000)], 4),
+        ("small", [None, 7, None, 5], 2),
+    ):
+        rows = pa.table({"a": pa.array(keys, pa.int64()), "v": pa.array(range(len(keys)), pa.int64())})
+        session.register_parquet(name, write_files(directory, name, rows, files))
+    assert_distributed_like_single_node(session.sql(sql))
