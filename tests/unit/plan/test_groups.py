@@ -14,9 +14,7 @@ def column(index: int) -> pb.Expr:
 
 def aggregate(below: PlanNode, mode: int) -> pb.Aggregate:
     """By the first two columns."""
-    made = pb.Aggregate(group_expr=[column(0), column(1)], input=below)
-    made.mode = mode  # type: ignore[assignment]
-    return made
+    return pb.Aggregate(group_expr=[column(0), column(1)], mode=pb.AggregateMode.Name(mode), input=below)
 
 
 def hashed(*columns: int, preserve_order: bool = False) -> PlanNode:
