@@ -21,7 +21,7 @@ GIGABYTES ?= 2
 SCALES ?= tpch:1,tpch:10,tpcds:1
 ENGINES ?=
 QUERIES ?=
-# Four processes share the modules: on two cores, some of them always wait. Two of them start Spark.
+# Four processes share the modules: on two cores, some of them always wait. One of them starts Spark.
 TESTS := $(BIN)/python -m pytest -n 4 --dist loadscope --no-loadscope-reorder
 # Tests start hundreds of processes. Without compiled files, each would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -48,7 +48,7 @@ lock: setup ## write the newest versions that pyproject.toml allows to requireme
 quick: check unit ## linters, types and unit tests: one to two minutes
 
 test: check ## linters, types and every test, on Spark a sample: 12 to 16 minutes on two cores
-	$(TESTS) --jvms 2 -m "not long"
+	$(TESTS) --jvms 1 -m "not long"
 
 test-long: setup ## what `make test` leaves out, on Spark, on workers and on clusters that lose executors: 25 to 50 minutes
 	$(TESTS) -n 5 --jvms 3 -m long --ignore tests/cluster/test_deployed.py # one process more: that of the cluster mostly waits

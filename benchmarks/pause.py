@@ -15,7 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 import sparkfusion
-from sparkfusion.bench.in_turn import timed
+from sparkfusion.bench.in_turn import time_answer
 from sparkfusion.bench.tpc import TPCH
 
 DAEMONS = ("pyspark.daemon", "sparkfusion.runner.spark.daemon")
@@ -53,7 +53,7 @@ def connect(daemon: str) -> None:
 
 
 def ask() -> float:
-    return timed(_sessions[0].sql(QUERY).collect)[0]
+    return time_answer(_sessions[0].sql(QUERY).collect)[0]
 
 
 def close() -> None:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import sparkfusion
-from sparkfusion.bench.in_turn import timed
+from sparkfusion.bench.in_turn import time_answer
 from sparkfusion.bench.tpc import TPCH
 from sparkfusion.config import MIB
 from sparkfusion.runner.spark.launch import start_local
@@ -48,7 +48,7 @@ def main() -> None:
         for session in sessions:
             session.config["sparkfusion.bytes_per_partition"] = 1
         # the first query of each side starts its processes
-        first = [timed(session.sql(TINY).collect)[0] for session in sessions]
+        first = [time_answer(session.sql(TINY).collect)[0] for session in sessions]
         print(f"{'first':>6} {first[0]:>8.3f} {first[1]:>8.3f}", flush=True)
         show("driver", *compare(sessions, TINY, 4 * arguments.rounds))
         for session in sessions:
@@ -84,7 +84,7 @@ def compare(sessions: list[sparkfusion.Session], text: str, rounds: int) -> tupl
     for number in range(rounds + 1):
         answers = []
         for side, session in enumerate(sessions):
-            seconds, answer = timed(session.sql(text).collect)
+            seconds, answer = time_answer(session.sql(text).collect)
             answers.append(answer)
             best[side] = min(best[side], seconds) if number else best[side]
         if not compare_tables(*answers).equal:

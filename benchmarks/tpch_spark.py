@@ -22,7 +22,7 @@ import pyarrow as pa
 import sparkfusion
 from benchmarks.record import write_timings
 from benchmarks.spark_start import start_spark
-from sparkfusion.bench.in_turn import timed
+from sparkfusion.bench.in_turn import time_answer
 from sparkfusion.bench.referee import is_close
 from sparkfusion.bench.tpc import TPCH
 
@@ -80,7 +80,7 @@ def measure(sides: Sides, number: int, rounds: int) -> dict[str, Any]:
     answers: dict[str, pa.Table] = {}
     for _ in range(rounds):
         for side, action in sides.items():
-            seconds, answer = timed(action)
+            seconds, answer = time_answer(action)
             times[side].append(seconds)
             answers[side] = answer
     row = with_ratios({side: min(seconds) for side, seconds in times.items()})

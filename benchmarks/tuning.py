@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from datafusion import udf
 
 import sparkfusion
-from sparkfusion.bench.in_turn import timed
+from sparkfusion.bench.in_turn import time_answer
 from sparkfusion.verify import compare_tables
 
 DAYS = 30
@@ -70,7 +70,7 @@ def measure(session: sparkfusion.Session, advice: Advice, rounds: int) -> tuple[
     for _ in range(rounds):
         answers = []
         for position, way in enumerate((advice.before, advice.after)):
-            seconds, answer = timed(partial(way, session))
+            seconds, answer = time_answer(partial(way, session))
             best[position] = min(best[position], seconds)
             answers.append(answer)
         if not compare_tables(*answers).equal:

@@ -92,6 +92,7 @@ _SPLIT_LIKE = {
 }
 """The runner whose name a mark uses for these."""
 BEHAVIOUR = Path(__file__).parent / "behaviour"
+DIFFERENTIAL = Path(__file__).parent / "differential"
 _ABOUT_PLANS = frozenset(
     {
         "test_bad_lines.py",
@@ -131,17 +132,14 @@ _ABOUT_TASKS = frozenset(
         "test_stopping.py",
     }
 )
-_ABOUT_WORKERS = _ABOUT_TASKS | {
-    "test_bad_input.py",
+_ABOUT_WORKERS = (_ABOUT_TASKS - {"test_files.py"}) | {
     "test_cancel.py",
     "test_event_log.py",
     "test_events.py",
     "test_exit.py",
-    "test_joins.py",
     "test_provider_errors.py",
     "test_streaming.py",
     "test_tasks.py",
-    "test_writing.py",
 }
 """Behaviour tests that `make test` also runs on two workers, because tasks in other processes may do it differently."""
 _ABOUT_WIDTH = frozenset({"test_cancel.py", "test_functions.py", "test_lack_of_memory.py", "test_queries.py"})
@@ -157,6 +155,15 @@ _ABOUT_ROUTES = frozenset(
 )
 _ABOUT_DIRECTORIES = frozenset({"test_leftovers.py", "test_memory.py", "test_queries.py"})
 _DECISIONS = frozenset({"test_join_decisions.py", "test_key_sets.py"})
+_ABOUT_ANSWERS = frozenset(
+    {
+        "test_joins.py",
+        "test_memory_tables.py",
+        "test_shapes.py",
+        "test_subqueries_and_limits.py",
+        "test_unions_and_order.py",
+    }
+)
 _ABOUT_EXCHANGES = (
     _ABOUT_TASKS
     | _ABOUT_ROUTES
@@ -183,8 +190,10 @@ _ABOUT_JOBS = frozenset(
 )
 _ABOUT_UNITS = frozenset({"test_provider_errors.py", "test_replay.py", "test_stopping.py"})
 _SAMPLES: Mapping[str, frozenset[str]] = {
-    RESIDENT: _ABOUT_TASKS - {"test_memory.py"},  # these are the workers of `flight`
-    "spark-local": frozenset(path.name for path in BEHAVIOUR.rglob("test_*.py")) - _DECISIONS,  # as in `spark-spark`
+    RESIDENT: _ABOUT_TASKS - {"test_memory.py", "test_replay.py"},  # these are the workers of `flight`
+    "spark-local": frozenset(path.name for path in BEHAVIOUR.rglob("test_*.py"))
+    - _DECISIONS
+    - _ABOUT_ANSWERS,  # as in `spark-spark`, where rows take a longer way
     FLIGHT_3: _ABOUT_ROUTES,  # one worker more than `flight`
     FLIGHT_WHOLE: _ABOUT_WIDTH,  # plans as in `local-whole`
     FLIGHT_WIDE: _ABOUT_WIDTH,  # plans as in `local-wide`
@@ -192,7 +201,7 @@ _SAMPLES: Mapping[str, frozenset[str]] = {
     "spark-shared": _ABOUT_DIRECTORIES,  # files as in `spark-local`, in another directory
     "spark-spark": _ABOUT_EXCHANGES | _ABOUT_JOBS,  # `spark-local` with frames in Spark's shuffle
     SPARK_MAIL: _ABOUT_UNITS,  # as in `spark-local`, but units are files
-    CONNECT: _ABOUT_JOBS,  # tasks as in `spark-local`, started in another way
+    CONNECT: _ABOUT_JOBS - {"test_replay.py"},  # tasks as in `spark-local`, started in another way
     STANDALONE: _ABOUT_JOBS | {"test_joins.py", "test_shapes.py", "test_unions_and_order.py"},  # as in `spark-spark`
 }
 """Runners that are like another one, but for little. Of the behaviour tests, they run those that are about that."""
@@ -281,13 +290,16 @@ def in_order(items: list[pytest.Item], *, spark_first: bool = False) -> list[pyt
     A runner stays until the end of the run, with what it adds to the check for leftovers: tests without one go first.
 
     Args:
-        spark_first: for processes that share the modules: those that take longest come first, so clusters before Spark.
+        spark_first: for processes that share the modules: those that take longest come first, so clusters before Spark,
+            Spark before workers, and whole suites of queries before the rest. A long module must not start last.
     """
     ranks = {name: rank for rank, name in enumerate((None, *NAMES, *WIDE, *CLUSTERS))}
 
-    def place(item: pytest.Item) -> tuple[bool, bool, int]:
+    def place(item: pytest.Item) -> tuple[bool, bool, bool, bool, int]:
         waits = spark_first and not _uses(item, "cluster", "wide_cluster")
-        return waits, needs_spark(item) != spark_first, ranks[runner_of(item)]
+        after_workers = spark_first and runner_of(item) not in WORKERS
+        after_suites = spark_first and DIFFERENTIAL not in item.path.parents
+        return waits, needs_spark(item) != spark_first, after_workers, after_suites, ranks[runner_of(item)]
 
     return sorted(items, key=place)
 

@@ -14,7 +14,7 @@ else:
     def __getattr__(name: str) -> object:
         """Load the public names when the first one is used.
 
-        That takes a second. The command line does not wait for it before it can answer a Ctrl-C.
+        Loading takes a second. The command line can answer a Ctrl-C before that.
         """
         if name not in __all__:
             raise AttributeError(f"module 'sparkfusion' has no attribute {name!r}")

@@ -84,7 +84,7 @@ class UnavailableError(ExternalError):
 
 
 class LostInputError(ExternalError):
-    """Frames of finished tasks could not be read where they should be. The coordinator has them made again."""
+    """Frames of finished tasks could not be read. The coordinator has the tasks run again."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class TaskCrashError(ExternalError):
 
 
 class WorkerLostError(ExternalError):
-    """A worker was lost while it ran a task. After too many losses it is not retried: it may be the reason."""
+    """A worker was lost while it ran a task. After too many losses the task is not retried: it may be the cause."""
 
 
 class InternalError(SparkfusionError):
@@ -193,7 +193,7 @@ def is_panic(error: BaseException) -> bool:
 
 @contextmanager
 def panics_as_errors() -> Iterator[None]:
-    """Around calls of DataFusion: a panic becomes an `InternalError`; everything else passes as it is."""
+    """Used around calls of DataFusion. A panic becomes an `InternalError`; other exceptions are not changed."""
     try:
         yield
     except BaseException as error:
@@ -203,7 +203,7 @@ def panics_as_errors() -> Iterator[None]:
 
 
 def is_memory_shortage(error: BaseException) -> bool:
-    """Whether a task failed because an operator got no more memory, and not for want of disk or another resource.
+    """Whether a task failed because an operator got no more memory. False if disk or another resource ran out.
 
     >>> is_memory_shortage(classify(Exception("Resources exhausted: Failed to allocate 8 MB")))
     True
@@ -212,8 +212,8 @@ def is_memory_shortage(error: BaseException) -> bool:
 
 
 def clean_message(error: BaseException) -> str:
-    """The message without DataFusion's prefix and its request to file a bug report; a Python error by itself, with the
-    function that DataFusion called.
+    """The message without DataFusion's prefix and its request to file a bug report; a Python error is shown alone, with
+    the function that DataFusion called.
 
     >>> clean_message(Exception("PyErr { type: <class 'ValueError'>, value: ValueError('no'), traceback: None }"))
     "ValueError('no')"

@@ -27,12 +27,12 @@ _REFUSED = re.compile(
 def open_url(url: str) -> tuple[fs.FileSystem, str]:
     """The file system of a URL, one for each store in the life of a process, and the path in it.
 
-    Arrow defines the parameters after the `?`, for S3 for example `region`, `endpoint_override`, `scheme`. Keys are
-    found as the cloud's own tools find them (environment, configuration files, the role of the machine), or they are in
-    the URL: `s3://KEY:SECRET@bucket`, or `access_key`, `secret_key` and `session_token` after the `?`.
+    Arrow defines the parameters after the `?`, for S3 for example `region`, `endpoint_override`, `scheme`. Credentials
+    are found as the cloud's own tools find them (environment, configuration files, the role of the machine), or they
+    are in the URL: `s3://KEY:SECRET@bucket`, or `access_key`, `secret_key` and `session_token` after the `?`.
     """
     parts = split_url(url)
-    with naming(url, "open"):
+    with classify_errors(url, "open"):
         system, root = _file_system(parts.scheme, parts.netloc, parts.query)
     path = unquote(parts.path).strip("/")
     return system, f"{root.rstrip('/')}/{path}" if path else root
@@ -40,23 +40,24 @@ def open_url(url: str) -> tuple[fs.FileSystem, str]:
 
 @lru_cache(maxsize=32)
 def _file_system(scheme: str, netloc: str, query: str) -> tuple[fs.FileSystem, str]:
-    parameters = dict(parse_qsl(query.replace("+", "%2B")))  # a `+` is common in secrets, and means itself
+    parameters = dict(parse_qsl(query.replace("+", "%2B")))  # a `+` is common in secrets, and is not a space
     if scheme == "s3" and not _S3_KEYS.isdisjoint(parameters):
         return _s3_with_keys(netloc, parameters)
-    if scheme == "s3":  # a small file then takes one request instead of three
+    if scheme == "s3":  # with this, a small file takes one request instead of three
         query = urlencode({"allow_delayed_open": "true", **parameters})
     system, root = fs.FileSystem.from_uri(SplitResult(scheme, netloc, "/", query, "").geturl())
     return system, root
 
 
 def _s3_with_keys(bucket: str, parameters: Mapping[str, str]) -> tuple[fs.FileSystem, str]:
-    """Arrow accepts keys in a URL only before the `@`, and no session token at all."""
+    """Open S3 with the keys of a URL's parameters. Arrow accepts keys in a URL only before the `@`, and no session
+    token at all."""
     options = dict(parameters)
     if not {"region", "endpoint_override"} & options.keys():
         options["region"] = fs.resolve_s3_region(bucket)
     try:
         return fs.S3FileSystem(**options, allow_delayed_open=True), bucket
-    except TypeError as error:  # a parameter that it does not know
+    except TypeError as error:  # an unknown parameter
         raise ValueError(str(error)) from None
 
 
@@ -65,7 +66,7 @@ def file_size(path: str) -> int:
     if not is_url(path):
         return Path(plain_path(path)).stat().st_size
     store, name = split_object(path)
-    with naming(path, "find"):
+    with classify_errors(path, "find"):
         filesystem, root = open_url(store)
         found = filesystem.get_file_info(f"{root.rstrip('/')}/{name}")
         if found.type != fs.FileType.File:
@@ -74,17 +75,17 @@ def file_size(path: str) -> int:
 
 
 def forget_file_systems() -> None:
-    """Close what `open_url` opened. Called at the end of the process, before Arrow ends its S3 client: Arrow registered
-    its own function earlier."""
+    """Close the file systems that `open_url` opened. Called at the end of the process, before Arrow ends its S3 client:
+    Arrow registered its own function earlier."""
     _file_system.cache_clear()
 
 
 @contextmanager
-def naming(url: str, doing: str, *, missing: bool = False) -> Iterator[None]:
+def classify_errors(url: str, doing: str, *, missing: bool = False) -> Iterator[None]:
     """Classify errors of a file system, and add the URL without its secrets.
 
-    Refused access and a missing bucket will fail again: a user's error. Other errors come from the network or the
-    store, and may be retried.
+    Refused access and a missing bucket would fail again, so they are user errors. Other errors come from the network or
+    the store, and may be retried.
 
     Args:
         missing: whether the caller handles a `FileNotFoundError`.
@@ -96,7 +97,7 @@ def naming(url: str, doing: str, *, missing: bool = False) -> Iterator[None]:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise FileNotFoundError(show_url(url)) if missing else _error_about(error, url, doing) from None
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise _error_about(error, url, doing) from None  # Arrow's own words may quote the URL
+        raise _error_about(error, url, doing) from None  # Arrow's own message may quote the URL
 
 
 def _error_about(error: Exception, url: str, doing: str) -> SparkfusionError:

@@ -1,4 +1,4 @@
-"""Names of queries, stages, tasks and their attempts, which are sent between processes."""
+"""Ids of queries, stages, tasks and attempts, which are sent between processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects that live as long as somebody uses them, such as the queries of a session that run."""
+"""A collection of objects that does not keep them alive, such as the running queries of a session."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 class LiveObjects(Generic[T]):
     """Refers to objects without keeping them alive. Any thread may call any method.
 
-    A `WeakSet` alone does not do: if one thread adds an object while another goes through them, that one fails.
+    A `WeakSet` alone is not enough: iterating over it fails if another thread adds an object meanwhile.
     """
 
     def __init__(self) -> None:
@@ -24,11 +24,11 @@ class LiveObjects(Generic[T]):
             self._objects.add(one)
 
     def __iter__(self) -> Iterator[T]:
-        """Those that live now."""
+        """The objects that are alive now."""
         with self._lock:
             return iter(list(self._objects))
 
     def clear(self) -> None:
-        """Forget all of them; in a forked child too, where another thread may have held the lock."""
+        """Forget all objects. It is safe in a forked child, where another thread may have held the lock."""
         self._lock = threading.Lock()
         self._objects: weakref.WeakSet[T] = weakref.WeakSet()

@@ -1,7 +1,7 @@
-"""Fields of log records: which query, stage, task, attempt and worker a line is about.
+"""Fields of log records: the query, stage, task, attempt and worker that a record is about.
 
-Every record of sparkfusion's loggers has all of them as attributes, None where they do not apply. So a format may name
-them, and a JSON formatter finds them (docs/observability.md).
+Every record of sparkfusion's loggers has all of them as attributes; they are None where they do not apply. So a format
+string may name them, and a JSON formatter finds them (docs/observability.md).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FIELDS = ("query", "stage", "task", "attempt", "worker")
 def about(
     what: TaskKey | QueryId | None = None, *, stage: StageId | None = None, worker: str | None = None
 ) -> dict[str, object]:
-    """What a line is about, for the argument `extra` of a logging call.
+    """The fields of a record, for the argument `extra` of a logging call.
 
     >>> about(TaskKey("q", stage=1, task=3), worker="w")
     {'query': 'q', 'stage': 1, 'task': 3, 'attempt': 0, 'worker': 'w'}

@@ -1,4 +1,4 @@
-"""URLs as text: their parts, and how they are shown without their secrets."""
+"""URLs as text: split them, join them, and show them without their secrets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def url_scheme(text: str) -> str | None:
 
 
 def is_url(text: str) -> bool:
-    """Whether files are remote. Those of a plain path are not, and neither are those of a `file:` URL.
+    """Whether the files are remote. False for a plain path and for a `file:` URL.
 
     >>> is_url("s3://bucket/frames"), is_url("/mnt/frames"), is_url("file:///mnt/frames")
     (True, False, False)
@@ -36,11 +36,20 @@ def plain_path(text: str) -> str:
     >>> plain_path("file:///mnt/my%20frames"), plain_path("frames")
     ('/mnt/my frames', 'frames')
     """
-    return unquote(urlsplit(text).path) if url_scheme(text) == "file" else text
+    return decoded_path(text) if url_scheme(text) == "file" else text
+
+
+def decoded_path(url: str) -> str:
+    """The path of any URL as file systems use it, without scheme, host and escapes.
+
+    >>> decoded_path("s3://bucket/my%20frames/?region=eu-west-1")
+    '/my frames/'
+    """
+    return unquote(urlsplit(url).path)
 
 
 def join(url: str, *names: str) -> str:
-    """The URL of something below another one. What follows the `?` stays at the end.
+    """The URL of something below another URL. The parameters after the `?` stay at the end.
 
     >>> join("s3://bucket/frames/?region=eu-west-1", "a", "b")
     's3://bucket/frames/a/b?region=eu-west-1'
@@ -51,7 +60,7 @@ def join(url: str, *names: str) -> str:
 
 
 def bare(url: str) -> str:
-    """The URL as a name, without parameters. It never holds a secret.
+    """The URL as a name, without parameters. It never contains a secret.
 
     >>> bare("s3://key:secret@bucket/frames?region=eu-west-1")
     's3://bucket/frames'
@@ -75,7 +84,7 @@ def show_url(url: str) -> str:
     pieces = [piece for piece in parts.query.split("&") if piece]
     if parts.scheme in _HTTP:
         shown = [f"{piece.partition('=')[0]}={_HIDDEN}" for piece in pieces]
-    else:  # a secret may hold an unescaped `&`, so what looks like a name may be a part of it
+    else:  # a secret may contain an unescaped `&`, so a part of it may look like a parameter's name
         shown = [piece for piece in pieces if piece.split("=")[0] in _SHOWN_PARAMETERS]
         shown += [_HIDDEN] if len(shown) < len(pieces) else []
     return parts._replace(netloc=netloc, query="&".join(shown)).geturl()
@@ -101,7 +110,7 @@ def split_object(url: str) -> tuple[str, str]:
 
 
 def split_url(url: str) -> SplitResult:
-    """The parts of a URL. A secret before the `@` may hold an unescaped `/`: half of all secrets do."""
+    """The parts of a URL. A secret before the `@` may contain an unescaped `/`: half of all secrets do."""
     parts = urlsplit(url, allow_fragments=False)
     if parts.scheme == "s3" and ":" in parts.netloc and "@" not in parts.netloc and "@" in parts.path:
         rest, _, after = parts.path.rpartition("@")
@@ -111,7 +120,7 @@ def split_url(url: str) -> SplitResult:
 
 
 def _secrets(url: str) -> set[str]:
-    """Everything that `show_url` hides, as it is written and decoded."""
+    """Everything that `show_url` hides, both as written and decoded."""
     parts = split_url(url)
     shown = () if parts.scheme in _HTTP else _SHOWN_PARAMETERS
     pairs = [piece.partition("=") for piece in parts.query.split("&")]
@@ -119,4 +128,4 @@ def _secrets(url: str) -> set[str]:
     user = parts.netloc.rpartition("@")[0]
     hidden += [user, *user.split(":")] if ":" in user else []
     found = {text for each in hidden for text in (each, unquote(each), unquote_plus(each))}
-    return {secret for secret in found if len(secret) > 3}  # "true" may go, "1" would take the message apart
+    return {secret for secret in found if len(secret) > 3}  # hiding every "1" would ruin the message

@@ -54,11 +54,11 @@ def about_line(text: str, columns: Sequence[str]) -> str:
     "Error while parsing value 'x' as type 'Int64' for column 'id'"
     """
 
-    def named(found: re.Match[str]) -> str:
+    def name_column(found: re.Match[str]) -> str:
         index = int(found[1])
         return f"column {columns[index]!r}" if index < len(columns) else found[0]
 
-    return _COLUMN.sub(named, _LINE.sub("", _PREFIXES.sub("", text)).split("\n")[0])
+    return _COLUMN.sub(name_column, _LINE.sub("", _PREFIXES.sub("", text)).split("\n")[0])
 
 
 def shorten(text: str) -> str:
@@ -71,6 +71,6 @@ def _no_store(found: re.Match[str]) -> str:
 
 
 def _is_plausible(found: re.Match[str]) -> bool:
-    """Whether one name may be a typing error for the other."""
+    """Whether one name may be a typo for the other."""
     meant, other = (name.rsplit(".", 1)[-1].strip('"').lower() for name in (found["meant"], found["other"]))
     return SequenceMatcher(None, meant, other).ratio() > _PLAUSIBLE

@@ -13,7 +13,7 @@ from sparkfusion import Session, UserError
 from sparkfusion.observe.past_queries import read_model
 from tests.behaviour.parts import PARTS, TOTAL, names_of, record
 
-pytestmark = pytest.mark.sample("local", "flight", "spark-local")
+pytestmark = pytest.mark.sample("local", "flight")
 
 QUERY = "select k, count(*) as n from t group by k"
 

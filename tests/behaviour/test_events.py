@@ -28,11 +28,12 @@ from tests.behaviour.parts import PARTS, TOTAL, names_of, record
 from tests.behaviour.probes import PATIENCE
 from tests.runners import FLIGHT, LOCAL, RESIDENT, Runner
 
-pytestmark = pytest.mark.sample("local", "flight", "spark-local")  # Spark reports its tasks in another way
+pytestmark = pytest.mark.sample("local", "flight")
 
 QUERY = "select k, count(*) as n from t group by k"
 
 
+@pytest.mark.sample("local", "flight", "spark-local")  # Spark reports its tasks in another way
 def test_story_of_a_distributed_query(session: Session) -> None:
     events = record(session)
     session.sql(QUERY).collect()
@@ -65,6 +66,7 @@ def test_rows_and_bytes_of_tasks_add_up_to_their_stage(session: Session) -> None
         assert all(task.seconds > 0 for task in tasks)
 
 
+@pytest.mark.sample("local", "flight", "spark-local")  # Spark reports its tasks in another way
 def test_tasks_tell_when_and_where_they_ran(session: Session, runner: Runner) -> None:
     events = record(session)
     session.sql(QUERY).collect()
@@ -95,6 +97,7 @@ def test_story_of_a_query_that_is_not_distributed(session: Session) -> None:
     assert events[0].reason == "sparkfusion.enabled is false"
 
 
+@pytest.mark.sample("local", "flight", "spark-local")  # Spark reports its tasks in another way
 def test_story_of_a_failure(session: Session) -> None:
     events = record(session)
     with pytest.raises(UserError):
@@ -145,7 +148,7 @@ def test_subscriber_that_raises_does_not_disturb_the_query(session: Session, kin
 @pytest.mark.parametrize("kind", [TaskRunning, TaskFinished, StageStarted])
 def test_subscriber_may_close_the_query(session: Session, kind: type[Event], monkeypatch: pytest.MonkeyPatch) -> None:
     """On a thread that the query itself waits for; with a patience without end, that would hang."""
-    monkeypatch.setattr(coordinated_job, "PATIENCE_SECONDS", 10 * PATIENCE)
+    monkeypatch.setattr(coordinated_job, "CLOSE_SECONDS", 10 * PATIENCE)
     closed = threading.Event()
     started = threading.Event()
     running: list[RunningQuery] = []

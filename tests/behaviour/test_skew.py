@@ -48,8 +48,14 @@ SPLIT_JOINS = {
     ),
 }
 WHOLE_JOINS = {
-    "left": ("select s.v, l.v as w from small s left join large l on s.k = l.k", "gives rows of its build side"),
-    "full": ("select s.v, l.v as w from small s full join large l on s.k = l.k", "gives rows of its build side"),
+    "left": (
+        "select s.v, l.v as w from small s left join large l on s.k = l.k",
+        "checks each build-side row against all probe rows",
+    ),
+    "full": (
+        "select s.v, l.v as w from small s full join large l on s.k = l.k",
+        "checks each build-side row against all probe rows",
+    ),
     "an aggregate by the key": (
         "select s.k, count(*) as n from small s join large l on s.k = l.k group by s.k",
         "the aggregate needs all rows of a key",

@@ -131,7 +131,7 @@ def test_unknown_names_are_told(session: Session) -> None:
         ("select 1 from tt", "table 'tt' not found"),
         (
             "select * from parquet.`/data/t`",
-            "in FROM is not available in the spark dialect: files are not read by their path",
+            "in FROM is not available in the spark dialect: files cannot be read by their path",
         ),
         ("select soundx(k) from t", "the function soundx is not available in the spark dialect"),
     ):

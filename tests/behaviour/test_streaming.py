@@ -27,7 +27,7 @@ from tests.behaviour.probes import PATIENCE, PROMPT, Counter, Gate, counting_udf
 from tests.conftest import Connect
 from tests.runners import LOCAL, Runner
 
-pytestmark = pytest.mark.sample("local", "flight", "spark-local")  # rows reach the reader in different ways
+pytestmark = pytest.mark.sample("local", "flight")  # rows reach the consumer in different ways; on Spark, some do
 
 SMALL_FRAMES = {**DISTRIBUTED, "datafusion.execution.batch_size": 10, "sparkfusion.slots": PARTS}
 
@@ -39,6 +39,7 @@ def session(connect: Connect, tmp_path: Path) -> Session:
     return session
 
 
+@pytest.mark.sample("local", "flight", "spark-local")
 def test_rows_come_while_another_task_still_runs(session: Session, tmp_path: Path) -> None:
     with Gate(tmp_path) as gate:
         session.register_udf(holding_udf(gate, "hold_last", where=lambda v: v >= (PARTS - 1) * ROWS))
@@ -112,6 +113,7 @@ def test_reader_that_stops_reading_stops_the_producers(session: Session, tmp_pat
     assert counter.value == TOTAL
 
 
+@pytest.mark.sample("local", "flight", "spark-local")
 def test_limit_cancels_producers_once_it_has_its_rows(session: Session, tmp_path: Path) -> None:
     session.config["sparkfusion.channel_frames"] = 1
     counter = Counter(tmp_path / "count")
@@ -121,6 +123,7 @@ def test_limit_cancels_producers_once_it_has_its_rows(session: Session, tmp_path
     assert counter.value < TOTAL
 
 
+@pytest.mark.sample("local", "flight", "spark-local")
 def test_early_closed_stream_stops_everything(session: Session, runner: Runner, tmp_path: Path) -> None:
     session.config["sparkfusion.channel_frames"] = 1
     counter = Counter(tmp_path / "count")
@@ -221,6 +224,7 @@ def test_forgotten_arrow_stream_is_stopped(session: Session) -> None:
     until(lambda: any(isinstance(event, QueryFailed) and event.cancelled for event in events), "the query's end")
 
 
+@pytest.mark.sample("local", "flight", "spark-local")
 def test_closing_the_session_ends_an_open_stream_with_an_error(connect: Connect, tmp_path: Path) -> None:
     session = connect(SMALL_FRAMES | {"sparkfusion.channel_frames": 1})
     session.register_parquet("t", write_parts(tmp_path))

@@ -80,9 +80,9 @@ def test_random_rows_that_the_reader_has_cannot_be_taken_back(run: Run) -> None:
     answer = run(RANDOM.replace("order by bucket", ""), {"reduced": KILLED})
     assert_harmed_once(answer, "reduced", "ExecutorLostFailure")
     assert answer.error is not None, answer.describe()
-    assert answer.error.startswith("ExternalError: output was lost after some of its rows had been delivered"), (
-        answer.describe()
-    )
+    assert answer.error.startswith(
+        "ExternalError: a worker was lost after some of its rows had been returned to you"
+    ), answer.describe()
     assert "run the query again" in answer.error
 
 

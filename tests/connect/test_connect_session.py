@@ -20,6 +20,7 @@ from sparkfusion.runner.spark.connect import application
 from sparkfusion.runner.spark.connect.application import ConnectApplication
 from sparkfusion.runner.spark.connect.connect_runner import open_server_session
 from sparkfusion.runner.spark.connect.task_rows import ask_tasks
+from sparkfusion.versions import describe_environment
 from tests.behaviour.parts import DISTRIBUTED, assert_distributed_like_single_node, write_parts
 from tests.conftest import Connect
 from tests.connect_server import address_of, open_beside
@@ -107,10 +108,10 @@ def test_the_package_is_shipped_to_tasks(remote_spark: SparkSession) -> None:
 
 
 def test_executors_with_other_versions_are_refused(remote_spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = environment.describe_environment()
+    here = describe_environment()
     monkeypatch.setattr(environment, "describe_environment", lambda: {**here, "datafusion": "1.2.3"})
     monkeypatch.setattr(application, "_found", WeakKeyDictionary())
-    with pytest.raises(UserError, match=r"do not match: datafusion .* \(driver: 1\.2\.3\)") as caught:
+    with pytest.raises(UserError, match=r"different package versions: datafusion .* \(driver: 1\.2\.3\)") as caught:
         ConnectApplication(remote_spark).check()
     assert "start the Connect server with PYSPARK_PYTHON" in (caught.value.hint or "")
 
@@ -150,8 +151,8 @@ def test_a_directory_that_tasks_do_not_reach(connect: Connect, monkeypatch: pyte
     session = connect(DISTRIBUTED)
     session.register_parquet("t", write_parts(tmp_path))
     monkeypatch.setattr(ConnectApplication, "is_near", lambda self: False)
-    assert "there is no place for frames" in session.sql(GROUPED).explain_text()
-    with pytest.raises(UserError, match="there is no place for frames: tasks of Spark Connect at 127") as caught:
+    assert "so intermediate data cannot be stored" in session.sql(GROUPED).explain_text()
+    with pytest.raises(UserError, match="no directory is shared with the tasks of Spark Connect at 127") as caught:
         session.sql(GROUPED).collect()
     assert "set sparkfusion.store_dir" in (caught.value.hint or "")
 

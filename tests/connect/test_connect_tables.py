@@ -108,7 +108,7 @@ def test_a_table_of_sparks_catalog_comes_through_spark(connect: Connect, remote_
     session = connect(DISTRIBUTED)
     remote_spark.range(9).createOrReplaceTempView("nine")
     frame = session.sql("select count(*) as n from nine where id > 2")
-    assert "this Spark does not show its plans" in frame.explain_text()
+    assert "this Spark session gives no access to query plans" in frame.explain_text()
     assert frame.to_pylist() == [{"n": 6}]
 
 

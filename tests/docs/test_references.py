@@ -15,6 +15,7 @@ _LINK = re.compile(r"\]\((?!https?://)([^)#]*)#([\w-]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 _MODULE = re.compile(r"`([\w/]+\.(?:py|proto))`")
 _TEST = re.compile(r"`(test_\w+)`")
+_PRIVATE = re.compile(r"\b_(?:jvm|jdf|jsc|jsparkSession|jrdd|gateway)\b")
 _SOURCES = [path for folder in ("src", "tests", "benchmarks") for path in sorted((ROOT / folder).rglob("*.py"))]
 _NAMES_TESTS = ("traps.md", "upstream-defects.md")
 
@@ -82,3 +83,13 @@ def test_every_decision_is_in_the_list() -> None:
     decisions = sorted((ROOT / "docs" / "adr").glob("0*.md"))
     assert decisions
     assert [each.name for each in decisions if f"]({each.name})" not in listed] == []
+
+
+def test_the_modules_that_use_private_parts_of_pyspark_are_listed() -> None:
+    """They are what a new release of Spark may break."""
+    folder = ROOT / "src" / "sparkfusion" / "runner" / "spark"
+    using = {path for path in (ROOT / "src").rglob("*.py") if _PRIVATE.search(path.read_text())}
+    page = (ROOT / "docs" / "adr" / "0007-frames-ride-in-rdd-shuffles.md").read_text()
+    listed = _MODULE.findall("".join(line for line in page.splitlines() if line.startswith("- ")))
+    assert sorted(folder / each for each in listed) == sorted(using)
+    assert f"used in {len(using)} modules" in page

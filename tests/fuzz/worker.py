@@ -11,7 +11,6 @@ from pathlib import Path
 import psutil
 
 from sparkfusion.errors import SparkfusionError, TaskCrashError
-from sparkfusion.transport.in_process import start_worker, stop_worker
 from sparkfusion.transport.process.children import Children
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds
@@ -19,6 +18,7 @@ from sparkfusion.worker.server.service import WorkerService
 from sparkfusion.worker.server.version import WorkerStatus
 from sparkfusion.worker.server.worker_options import WorkerOptions
 from sparkfusion.worker.task import TaskOrder
+from tests.in_process_workers import start_worker, stop_worker
 from tests.leaks import TASK_PROCESS
 
 PATIENCE = 60.0

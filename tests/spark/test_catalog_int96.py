@@ -105,7 +105,7 @@ def test_groups_and_joins_of_timestamps(session: Session, spark: SparkSession, d
 
 
 def test_an_older_calendar_comes_through_spark(session: Session, spark: SparkSession, db: str) -> None:
-    assert "'at' may be of another calendar" in how(session, f"{db}.legacy")
+    assert "'at' may be in another calendar" in how(session, f"{db}.legacy")
     assert_like_spark(session, spark, f"select * from {db}.legacy")
 
 
@@ -118,7 +118,7 @@ def write_int96(rows: pa.Table, directory: Path) -> None:
     ("changed", "why"),
     [
         ({"parquet__int96RebaseModeInRead": "CORRECTED"}, None),
-        ({"parquet__int96RebaseModeInRead": "LEGACY"}, "'at' may be of another calendar"),
+        ({"parquet__int96RebaseModeInRead": "LEGACY"}, "'at' may be in another calendar"),
         ({"parquet__int96TimestampConversion": "true"}, "int96TimestampConversion is true"),
     ],
 )

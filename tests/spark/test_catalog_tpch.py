@@ -36,7 +36,7 @@ def tpch(
 @pytest.mark.parametrize(
     ("tpch", "number"),
     [
-        pytest.param(way, number, marks=() if number == SAMPLE[way] else pytest.mark.long)
+        pytest.param(way, number, marks=() if way == "auto" and number == SAMPLE[way] else pytest.mark.long)
         for way in WAYS
         for number in NUMBERS
         if number in SAMPLE.values() or number % {"auto": 2, "spark": 6}[way] == 0

@@ -67,7 +67,7 @@ def test_what_has_no_versions_is_refused(connect: Connect, spark: SparkSession, 
         own.sql("select * from nowhere version as of 1", dialect="spark")
     with pytest.raises(UserError, match="c is a query of WITH, which has no versions"):
         own.sql("with c as (select 1) select * from c version as of 1", dialect="spark")
-    with pytest.raises(UserError, match="a version is read as a number or a plain text only"):
+    with pytest.raises(UserError, match="a version must be a number or a plain string"):
         own.sql("select * from t timestamp as of current_timestamp()", dialect="spark")
-    with pytest.raises(UserError, match="a time is read as a text only"):
+    with pytest.raises(UserError, match="a time must be a string"):
         own.sql("select * from t timestamp as of 1577836800", dialect="spark")

@@ -17,8 +17,9 @@ from pyspark.sql import SparkSession
 import sparkfusion
 from sparkfusion import ExternalError, UserError
 from sparkfusion.runner.spark import environment
-from sparkfusion.runner.spark.environment import MISSING, Misfit, check_executors, describe_environment, misfits
+from sparkfusion.runner.spark.environment import check_executors, misfits
 from sparkfusion.runner.spark.shipping import build_zip
+from sparkfusion.versions import MISSING, describe_environment
 from tests.behaviour.parts import DISTRIBUTED, write_parts
 from tests.behaviour.probes import Gate
 from tests.runners import ALL_ON_SPARK
@@ -54,42 +55,14 @@ class _Cluster:
 # ---- what fits
 
 
-def test_everything_that_a_task_needs_is_asked_for() -> None:
-    assert list(HERE) == ["host", "python", "datafusion", "pyarrow", "protobuf", "cloudpickle", "sparkfusion"]
-    assert all(value[0].isdigit() for name, value in HERE.items() if name != "host")
-
-
-@pytest.mark.parametrize(
-    ("package", "there", "fits"),
-    [
-        ("python", "3.10", False),
-        ("datafusion", f"{HERE['datafusion']}.post1", False),
-        ("sparkfusion", "0.0.9", False),
-        ("pyarrow", HERE["pyarrow"].split(".")[0] + ".99.99", True),
-        ("pyarrow", "11.0.0", False),
-        ("cloudpickle", HERE["cloudpickle"].split(".")[0] + ".99", True),
-        ("cloudpickle", "2.2.1", False),
-        ("protobuf", "5.29.0", True),
-        ("protobuf", "6.33.1", True),
-        ("protobuf", "5.28.3", False),
-        ("protobuf", "4.25.1", False),
-        *((package, MISSING, False) for package in ("datafusion", "pyarrow", "protobuf", "cloudpickle", "sparkfusion")),
-        ("pyarrow", "does not load: no libarrow", False),
-    ],
-)
-def test_what_has_to_be_equal(package: str, there: str, fits: bool) -> None:
-    found = misfits(HERE, [HERE, {**HERE, "host": "node-7", package: there}])
-    assert found == ({} if fits else {"node-7": [Misfit(package, there, HERE[package])]})
-
-
 def test_hosts_with_the_same_fault_are_named_together() -> None:
     old = {**HERE, "datafusion": "54.1.0", "pyarrow": MISSING}
     answers = [{**old, "host": f"node-{number}"} for number in (1, 1, 2, 3, 4, 5)]
     answers += [HERE, {**HERE, "host": "node-9", "cloudpickle": MISSING, "sparkfusion": MISSING}]
     error = environment._refusal(HERE, misfits(HERE, answers), environment.cluster_remedy)
     assert error.message == (
-        f"executors and driver do not match: datafusion 54.1.0 (driver: {HERE['datafusion']}), pyarrow missing "
-        "on node-1, node-2, node-3 and 2 more; cloudpickle missing on node-9"
+        f"executors and driver have different package versions: datafusion 54.1.0 (driver: {HERE['datafusion']}), "
+        "pyarrow missing on node-1, node-2, node-3 and 2 more; cloudpickle missing on node-9"
     )
     wanted = " ".join(f"{name}=={HERE[name]}" for name in ("cloudpickle", "datafusion", "pyarrow"))
     assert f"Python {HERE['python']} with {wanted}: install" in (error.hint or "")
@@ -143,8 +116,8 @@ def test_workers_that_lack_packages(unchecked: SparkSession, monkeypatch: pytest
         with pytest.raises(UserError) as caught:
             query.collect()
     assert caught.value.message == (
-        f"executors and driver do not match: datafusion 54.1.0 (driver: {HERE['datafusion']}), protobuf missing, "
-        "cloudpickle does not load: libnothing.so: cannot open shared object file "
+        f"executors and driver have different package versions: datafusion 54.1.0 (driver: {HERE['datafusion']}), "
+        "protobuf missing, cloudpickle does not load: libnothing.so: cannot open shared object file "
         f"(driver: {HERE['cloudpickle']}) on {HERE['host']}"
     )
     assert f"PYSPARK_PYTHON={sys.executable}" in (caught.value.hint or "")
@@ -206,7 +179,10 @@ def test_a_python_that_cannot_even_answer() -> None:
     context: Any = _Cluster(words)
     with pytest.raises(UserError) as caught:
         check_executors(context)
-    assert caught.value.message == f"executors and driver do not match: python 3.9 (driver: {HERE['python']}) on node-5"
+    assert (
+        caught.value.message
+        == f"executors and driver have different package versions: python 3.9 (driver: {HERE['python']}) on node-5"
+    )
 
 
 def test_another_failure_of_the_executors_is_told() -> None:
@@ -247,6 +223,7 @@ with sparkfusion.connect() as session:
 """
 
 
+@pytest.mark.long
 def test_the_zip_runs_and_makes_itself_again(tmp_path: Path) -> None:
     """A driver that was itself shipped by Spark has the package from a zip only."""
     made, again = build_zip(tmp_path), tmp_path / "again"

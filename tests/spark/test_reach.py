@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from sparkfusion import ExternalError, ResourceError, UserError
 from sparkfusion.errors import StoreFullError
 from sparkfusion.runner.spark import reach
-from sparkfusion.runner.spark.environment import describe_environment
 from sparkfusion.runner.spark.reach import Visit, check_reach, visit_place
+from sparkfusion.versions import describe_environment
 from tests.suites.fake_s3 import KEY, SECRET, FakeS3, fake_s3
 
 HOST = describe_environment()["host"]
@@ -71,7 +71,7 @@ def test_a_path_that_is_another_directory_for_the_tasks(
     with pytest.raises(ResourceError) as caught:
         check_reach(context, path)
     assert caught.value.message == (
-        f"the directory {path!r} is not shared with the executor on {HOST}: what the driver wrote is not there"
+        f"the directory {path!r} is not shared with the executor on {HOST}: the file that the driver wrote is not there"
     )
     assert "mount the same directory" in str(caught.value)
     assert "sparkfusion.store=spark" in str(caught.value)
@@ -106,7 +106,7 @@ def test_tasks_of_another_user(store: Path) -> None:
     finally:
         os.seteuid(user)
         store.chmod(0o700)
-    problem = "no permission to use what the driver made: executors run as another user"
+    problem = "no permission to use the driver's files: executors run as another user"
     assert visits == [Visit(HOST, problem=problem)]
 
 
@@ -129,6 +129,7 @@ def test_a_bucket_is_reached_and_left_empty(context: SparkContext) -> None:
         assert server.names() == []
 
 
+@pytest.mark.long
 def test_executors_without_the_drivers_keys(
     context: SparkContext, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

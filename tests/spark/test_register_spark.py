@@ -152,12 +152,14 @@ def test_order_is_kept(shared: Session, reference: SessionContext) -> None:
     assert shared.sql("select id from many order by id").to_pydict() == {"id": list(range(300))}
 
 
+@pytest.mark.long
 def test_rows_flow_from_partitions_that_have_some(shared: Session, reference: SessionContext) -> None:
     """`limited` is not in the reference: which rows it has is Spark's choice, but it has eleven."""
     for name, rows in {"few": 30, "many": 300, "joined": 50, "limited": 11, "no_partition": 0}.items():
         assert shared.sql(f"select * from {name}").collect().num_rows == rows
 
 
+@pytest.mark.long
 def test_partitions_without_rows_stream_too(stored: Session, spark: SparkSession) -> None:
     stored.register_spark("sparse", spark.range(0, 400, 1, 8).where("id >= 395"))
     stored.register_spark("nothing", spark.range(0, 100, 1, 5).where("id < 0"))
@@ -232,6 +234,7 @@ def test_every_type_unread(session: Session, every_type: DataFrame) -> None:
     assert sorted(session.sql("select byte from t where byte is not null").to_pydict()["byte"]) == [-128, 127]
 
 
+@pytest.mark.long
 def test_columns_that_are_not_read_are_not_computed(shared: Session, spark: SparkSession) -> None:
     frame = spark.range(0, 50, 1, 4).select("id", F.raise_error(F.lit("computed")).cast("string").alias("never"))
     shared.register_spark("guarded", frame)
@@ -351,7 +354,7 @@ def test_the_smaller_of_two_tables_is_built(sized: Session, spark: SparkSession)
 
 @pytest.mark.parametrize("size", ["rows", "bytes"])
 def test_sizes_are_not_negative(session: Session, spark: SparkSession, size: Literal["rows", "bytes"]) -> None:
-    with pytest.raises(UserError, match=f"{size}=-1 must be a number from 0"):
+    with pytest.raises(UserError, match=f"{size}=-1 must be a number of at least 0"):
         session.register_spark("t", spark.range(3), **{size: -1})
 
 

@@ -128,6 +128,7 @@ def test_functions_run_in_processes_of_the_worker(session: Session) -> None:
     assert "pyspark.worker" in " ".join(psutil.Process(found).cmdline())
 
 
+@pytest.mark.long
 def test_a_query_over_a_spark_dataframe_runs_as_jobs(session: Session, spark: SparkSession) -> None:
     session.register_spark("numbers", spark.range(0, 100).selectExpr("id", "id % 7 as k"))
     sql = "select t.k, count(*) as n from t join numbers on t.v = numbers.id group by t.k"

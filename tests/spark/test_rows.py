@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from sparkfusion.runner.spark.rows import Piece, RowPlan, collect, shuffle
+from sparkfusion.runner.spark.rows import RddPartitions, RowPlan, collect, shuffle
 from sparkfusion.runner.spark.spark_task import row_key
 from tests.behaviour.parts import DISTRIBUTED, assert_distributed_like_single_node, write_parts
 from tests.conftest import Connect
@@ -62,5 +62,5 @@ def test_some_tasks_may_read_no_rows_of_others(spark: SparkSession) -> None:
     """TPC-DS query 49, a union, has such a stage."""
     context = spark.sparkContext
     shuffled = shuffle(context, RowPlan(context, [b"first"], [[]]).run(produce), 1)
-    plan = RowPlan(context, [b"reads", b"has none"], [[Piece(shuffled, (0,))], []])
+    plan = RowPlan(context, [b"reads", b"has none"], [[RddPartitions(shuffled, (0,))], []])
     assert sorted(collect(context, plan.run(tell))) == [b"has none", b"reads row"]

@@ -64,7 +64,7 @@ def test_what_cannot_be_called_is_refused(session: Session, spark: SparkSession)
         (label, None, "is not a function of Spark"),
         (untyped, None, "the types of its arguments are not known"),
         (untyped, [pa.timestamp("us")], "in another form"),
-        (BATCHES.pandas_udf(mean, "double"), [pa.int64()], "one value of each"),
+        (BATCHES.pandas_udf(mean, "double"), [pa.int64()], "one value for each"),
     ):
         with pytest.raises(UserError, match=words):
             session.register_spark_udf("f", function, types)

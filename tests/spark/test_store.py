@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sparkfusion import Session
-from sparkfusion.exchange.owned import PREFIX, SharedHome
+from sparkfusion.exchange.owned import DIRECTORY_PREFIX, SharedHome
 from tests.behaviour.parts import DISTRIBUTED
 from tests.behaviour.probes import PATIENCE, Gate, holding_udf
 from tests.conftest import Connect
@@ -123,7 +123,7 @@ def test_operators_spill_into_the_querys_directory(
             reports = rows.reports()
     assert sum(operator.spilled_bytes for report in reports for operator in report.operators) > 0
     assert spilled
-    assert {path.relative_to(temporary()).parts[0].startswith(PREFIX) for path in spilled} == {True}
+    assert {path.relative_to(temporary()).parts[0].startswith(DIRECTORY_PREFIX) for path in spilled} == {True}
 
 
 def test_a_home_goes_while_a_task_that_was_given_up_still_writes(tmp_path: Path) -> None:

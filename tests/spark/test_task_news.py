@@ -18,8 +18,8 @@ from sparkfusion.exchange.owned import SharedHome
 from sparkfusion.ids import TaskKey
 from sparkfusion.observe.events import Event, QueryFinished, TaskFinished
 from sparkfusion.runner.spark.spark_task import InPlace, SparkAnswer, StageWiring, pack_answer
+from sparkfusion.runner.spark.task_directories import task_directories
 from sparkfusion.runner.spark.task_news import TaskNews
-from sparkfusion.runner.spark.workplace import workplace
 from tests.behaviour.parts import DISTRIBUTED, ROWS, TOTAL, assert_usable, record, write_parts
 from tests.behaviour.probes import PATIENCE, PROMPT, Gate, holding_udf, until
 from tests.conftest import Connect
@@ -165,6 +165,7 @@ def test_a_subscriber_that_takes_its_time_does_not_stop_spark(session: Session, 
 # ---- what stays
 
 
+@pytest.mark.long
 def test_nothing_stays_of_queries_that_do_not_end_well(session: Session, spark: SparkSession, gate: Gate) -> None:
     """The fixture looks for accumulators, everybody's check for threads and files."""
     assert session.sql("select v from t limit 3").collect().num_rows == 3
@@ -181,11 +182,11 @@ def test_nothing_stays_of_queries_that_do_not_end_well(session: Session, spark: 
 def test_a_task_that_comes_too_late_makes_no_directory(tmp_path: Path) -> None:
     """Its query has ended, by an error of a sibling: the home is gone, and must not come back for good."""
     home = SharedHome("query", tmp_path)
-    with workplace(StageWiring(InPlace(), attempts=1, home=str(home.path), memory_home="")) as place:
-        place.directory("rows")
+    with task_directories(StageWiring(InPlace(), attempts=1, home=str(home.path), memory_home="")) as directories:
+        directories.directory("rows")
         home.close()
         with pytest.raises(FileNotFoundError):
-            place.directory("inputs")
+            directories.directory("inputs")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -216,6 +217,7 @@ def on_an_executor(sender: Accumulator[tuple[bytes, ...]]) -> Accumulator[tuple[
     return arrived
 
 
+@pytest.mark.long
 def test_accumulators_of_the_user_still_count(session: Session, spark: SparkSession) -> None:
     counted = spark.sparkContext.accumulator(0)
     session.sql("select k, sum(v) as s from t group by k").collect()

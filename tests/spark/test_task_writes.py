@@ -357,8 +357,8 @@ def test_a_task_that_is_given_up_while_it_writes_makes_nothing_new(
         return make_context(options)
 
     monkeypatch.setattr(copy, "copy_context", too_late)
-    order = copy.CopyOrder(str(staging.path), str(place / "out"), "STORED AS CSV", {})
-    sink = copy.CopySink(TaskKey("query", 1, 0), store, order)
+    spec = copy.CopySpec(str(staging.path), str(place / "out"), "STORED AS CSV", {})
+    sink = copy.CopySink(TaskKey("query", 1, 0), store, spec)
     sink.write(0, pa.record_batch({"v": [1]}))
     with suppress(Exception):
         sink.finish()
@@ -367,6 +367,7 @@ def test_a_task_that_is_given_up_while_it_writes_makes_nothing_new(
     assert tree(place) == []
 
 
+@pytest.mark.long
 def test_rows_of_spark_are_written_by_tasks_too(spark: SparkSession, place: Path) -> None:
     for store in ("local", "spark"):
         with sparkfusion.connect(spark, config={**DISTRIBUTED, **ALL_ON_SPARK, "sparkfusion.store": store}) as session:

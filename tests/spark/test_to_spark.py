@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from sparkfusion import Session, UserError
-from sparkfusion.exchange.owned import PREFIX
+from sparkfusion.exchange.owned import DIRECTORY_PREFIX
 from sparkfusion.observe.events import QueryPlanned
 from tests.behaviour.parts import DISTRIBUTED, PARTS, TOTAL, record, rows_of, write_parts
 from tests.behaviour.probes import Counter, until
@@ -223,6 +223,7 @@ def test_nothing_runs_until_spark_asks(session: Session, spark: SparkSession, tm
     assert counter.value == TOTAL, "the shuffle's files were there to be read again"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "query", ["select counted(v) as v from t limit 9", "select counted(v) + random() * 0 as v from t"]
 )
@@ -283,9 +284,10 @@ def test_it_may_be_a_table_again(session: Session) -> None:
 def directories(spark: SparkSession) -> set[Path]:
     """What tasks and sessions have on this machine, now."""
     temporary, scratch = Path(tempfile.gettempdir()), scratch_of(spark)
-    return {*temporary.glob(f"{PREFIX}*"), *scratch.rglob(f"{PREFIX}*")}
+    return {*temporary.glob(f"{DIRECTORY_PREFIX}*"), *scratch.rglob(f"{DIRECTORY_PREFIX}*")}
 
 
+@pytest.mark.long
 def test_a_reader_that_takes_a_few_rows_leaves_nothing(session: Session, spark: SparkSession) -> None:
     before = directories(spark)
     out = session.sql("select v from t where v >= 0").to_spark()
@@ -300,6 +302,7 @@ def test_a_reader_that_takes_a_few_rows_leaves_nothing(session: Session, spark: 
 OUTLIVING = {"aggregation": 7, "broadcast join": 286, "from Spark, aggregated": 7}
 
 
+@pytest.mark.long
 def test_it_outlives_its_session(session: Session) -> None:
     made = {name: session.sql(QUERIES[name]).to_spark() for name in OUTLIVING}
     session.close()

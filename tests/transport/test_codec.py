@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import struct
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 from hypothesis import given
@@ -28,9 +28,9 @@ from sparkfusion.transport.codec import (
     report_of,
     status_of,
 )
-from sparkfusion.transport.message import pack, unpack
-from sparkfusion.worker.copy import CopyOrder
-from sparkfusion.worker.server.version import WorkerInfo, WorkerStatus
+from sparkfusion.transport.message import Fields, pack, unpack
+from sparkfusion.worker.copy import CopySpec
+from sparkfusion.worker.server.version import WorkerInfo, WorkerStatus, this_version
 from sparkfusion.worker.task import Fetched, OperatorMetrics, TaskInput, TaskOrder, TaskReport
 from sparkfusion.worker.unit_files import FeedInput
 from tests.transport.plans import order_of_plan
@@ -55,7 +55,7 @@ ORDERS = {
     "full": replace(
         ORDER,
         destination="consumer",
-        writes=CopyOrder("/s", "/t", "STORED AS PARQUET", {"a": "b"}),
+        writes=CopySpec("/s", "/t", "STORED AS PARQUET", {"a": "b"}),
         compression="lz4",
         shared=(1, 2),
         store_memory=5,
@@ -119,8 +119,17 @@ def test_an_unknown_class_of_error_keeps_its_kind() -> None:
 def test_what_workers_say_of_themselves() -> None:
     info = WorkerInfo("1", "55", "3.11", 4, "host", trusts_python=False)
     assert info_of(unpack(pack_info(info), LIMIT)[1]) == info
+    assert info_of(unpack(pack_info(this_version()), LIMIT)[1]) == this_version()
     status = WorkerStatus(1, 2, 3, 4)
     assert status_of(unpack(pack_status(status), LIMIT)[1]) == status
+
+
+def test_workers_of_other_versions_are_understood() -> None:
+    """In both directions, so that a message names the versions and not a field: what was told first stays."""
+    first = {"version": "1", "datafusion": "55", "python": "3.11", "slots": 4, "host": "h", "trusts_python": False}
+    assert info_of(Fields(first)) == WorkerInfo("1", "55", "3.11", 4, "h", trusts_python=False)
+    assert unpack(pack_info(this_version()), LIMIT)[1].text("version") == this_version().version
+    assert first.keys() < asdict(this_version()).keys()
 
 
 def test_a_message_over_the_limit_is_refused() -> None:

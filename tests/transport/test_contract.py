@@ -24,7 +24,6 @@ from sparkfusion.ids import SourceFile, TaskKey
 from sparkfusion.session.dataframe import look_inside
 from sparkfusion.transport.base import Access, WorkerChannel
 from sparkfusion.transport.flight.flight_worker import Listen, RunningWorker
-from sparkfusion.transport.in_process import start_worker, stop_worker
 from sparkfusion.transport.process.children import Children
 from sparkfusion.transport.schemes import connect
 from sparkfusion.worker.cancel import CancelToken
@@ -37,6 +36,7 @@ from sparkfusion.worker.server.worker_options import WorkerOptions
 from sparkfusion.worker.task import TaskOrder
 from tests import leaks
 from tests.behaviour.probes import PATIENCE, PROMPT, until
+from tests.in_process_workers import start_worker, stop_worker
 from tests.transport.plans import order_of_plan, order_of_sql, reading
 from tests.worker_processes import IDLE, TOKEN
 

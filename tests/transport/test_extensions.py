@@ -109,6 +109,7 @@ def test_a_scheme_of_a_package_carries_every_call(
     assert [worker.status() for worker in pair] == [IDLE, IDLE]
 
 
+@pytest.mark.long
 def test_workers_fetch_frames_from_each_other_by_that_scheme(
     pair: list[WorkerProcess], counted: Path, calls: Path, table: Path
 ) -> None:
@@ -129,7 +130,7 @@ def test_workers_without_the_package_cannot_fetch(counted: Path, table: Path, tm
         assert answer["raised"] == "UserError"
         assert "a worker cannot read from counted://127.0.0.1:" in answer["says"]
         assert "there is no transport for 'counted://127.0.0.1:" in answer["says"]
-        assert "every worker needs too" in answer["says"]
+        assert "every worker needs the packages that the coordinator has installed" in answer["says"]
         assert "\n  in query " in answer["says"], "it was not a task that failed"
         assert [worker.status() for worker in (a, b)] == [IDLE, IDLE]
 
@@ -146,6 +147,7 @@ def test_an_unknown_scheme_is_told_which_there_are(counted: Path, table: Path, t
     assert "counted, flight, flight+tls" in answer["says"]
 
 
+@pytest.mark.long
 def test_a_transport_that_cannot_be_imported_is_named(table: Path, tmp_path: Path) -> None:
     site = install(tmp_path / "site", "waves", "import nowhere_to_be_found", {TRANSPORTS: {"radio": "waves:Radio"}})
     answer = ask(site, "radio://127.0.0.1:1?token=x", table)
@@ -234,6 +236,7 @@ def test_a_rewrite_whose_service_is_away_is_tried_again(office: WorkerProcess, t
     assert failed.value.where.attempt > 0
 
 
+@pytest.mark.long
 def test_a_worker_names_a_rewrite_that_cannot_be_imported(tmp_path: Path) -> None:
     site = install(tmp_path / "site", "ink", "import nowhere_to_be_found", {REWRITES: {"stamp": "ink:stamp"}})
     with pytest.raises(RuntimeError, match="did not start") as failed:

@@ -159,6 +159,7 @@ def test_a_worker_is_ended_politely(
     until_idle(three[1:], 2)
 
 
+@pytest.mark.long
 def test_a_new_query_leaves_alone_who_waits_for_a_silent_worker(
     three: list[WorkerProcess], tables: Path, answers: dict[str, list[dict[str, Any]]]
 ) -> None:
@@ -233,6 +234,7 @@ def test_a_lost_build_side_of_a_broadcast_join_is_made_again(
     assert max(event.key.attempt for event in events if isinstance(event, TaskFinished)) >= 1
 
 
+@pytest.mark.long
 def test_a_lost_key_set_is_made_again(
     session: sparkfusion.Session, three: list[WorkerProcess], answers: dict[str, list[dict[str, Any]]]
 ) -> None:
@@ -243,6 +245,7 @@ def test_a_lost_key_set_is_made_again(
     assert max(event.key.attempt for event in events if isinstance(event, TaskFinished)) >= 1
 
 
+@pytest.mark.long
 def test_a_lost_part_of_a_split_partition_is_made_again(
     session: sparkfusion.Session, three: list[WorkerProcess], answers: dict[str, list[dict[str, Any]]]
 ) -> None:
@@ -260,6 +263,7 @@ def _is_split(event: Event) -> bool:
     return isinstance(event, SkewDecided) and event.split
 
 
+@pytest.mark.long
 def test_what_was_lost_is_made_again_elsewhere(
     session: sparkfusion.Session, three: list[WorkerProcess], answers: dict[str, list[dict[str, Any]]]
 ) -> None:
@@ -280,6 +284,7 @@ def long_rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.long)])
 def test_rows_that_flow_go_on_where_a_lost_worker_left_off(
     three: list[WorkerProcess], long_rows: Path, how: signal.Signals, tmp_path: Path
@@ -368,6 +373,7 @@ threading.Event().wait()
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "how", [signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.long)], ids=["killed", "hangs"]
 )

@@ -11,8 +11,8 @@ import pytest
 
 from sparkfusion import QueryCancelledError, UserError
 from sparkfusion.errors import InternalError
+from sparkfusion.runner.spark.mail.mail_call import MailCall
 from sparkfusion.transport.flight.feed_call import FeedCall
-from sparkfusion.transport.mail.mail_call import MailCall
 from tests.suites.fake_s3 import fake_s3
 from tests.transport.fed_tasks import (
     Numbers,
@@ -83,6 +83,7 @@ def test_a_consumer_that_has_gone_ends_the_task(served: Served) -> None:
         deliver(units, 0, [numbers(1)])
 
 
+@pytest.mark.long
 def test_many_rows_for_a_consumer_that_has_gone_end_the_task_too(served: Served) -> None:
     served.failure = QueryCancelledError("the consumer closed the query")
     with pytest.raises(QueryCancelledError, match="the consumer closed"), call(served.address) as units:

@@ -19,10 +19,10 @@ from sparkfusion.feed.unit_codec import encode_unit
 from sparkfusion.feed.units import FileUnit
 from sparkfusion.ids import TaskKey
 from sparkfusion.plan.wire import decode, encode, file_scan_conf, walk
-from sparkfusion.worker.copy import CopyOrder
+from sparkfusion.worker.copy import CopySpec
 from sparkfusion.worker.server.guard import Guard, Limits
 from sparkfusion.worker.task import TaskInput, TaskOrder
-from sparkfusion.worker.task_context import SPARK_FUNCTIONS, Surroundings, task_context
+from sparkfusion.worker.task_context import SPARK_FUNCTIONS_OPTION, Surroundings, task_context
 from tests.transport.conftest import StartWorker
 from tests.transport.plans import order_of_plan, order_of_sql
 from tests.worker_processes import url_of
@@ -101,14 +101,14 @@ def test_a_placeholder_without_an_input_is_a_path(data: Path, path: str) -> None
 def test_writing_elsewhere_is_refused(data: Path, staging: str, roots: bool) -> None:
     """Only a directory of a query, with its lock, is written to: what is above it may be removed."""
     path = str(data / staging) if staging.strip(".") else staging
-    order = replace(ONE, writes=CopyOrder(path, "t", "", {}))
+    order = replace(ONE, writes=CopySpec(path, "t", "", {}))
     with pytest.raises(UserError, match="may not write"):
         Guard(roots=(data / "allowed",) if roots else ()).check(order)
 
 
 def test_a_directory_of_a_query_is_written_to(data: Path) -> None:
     home = SharedHome("q", data / "allowed")
-    order = replace(ONE, writes=CopyOrder(str(home.path), "t", "", {}))
+    order = replace(ONE, writes=CopySpec(str(home.path), "t", "", {}))
     Guard(roots=(data / "allowed",)).check(order)
     home.close()
     with pytest.raises(UserError, match="not the output directory of a query"):
@@ -187,7 +187,7 @@ def test_a_bomb_of_units_is_not_unpacked() -> None:
     bomb = zlib.compress(b" " * 10_000_000)
     with pytest.raises(ProtocolError, match="over the limit"):
         Guard(Limits(unit_bytes=1000)).units(Given(bomb)).take(0)
-    with pytest.raises(ProtocolError, match="no work units"):
+    with pytest.raises(ProtocolError, match="invalid work units"):
         Guard().units(Given(b"nonsense")).take(0)
 
 
@@ -205,6 +205,7 @@ def test_a_strict_worker_runs_no_function_of_a_query(start_worker: StartWorker, 
         assert "--trust-python" in str(refused.value)
 
 
+@pytest.mark.long
 def test_a_strict_worker_knows_the_functions_of_spark(start_worker: StartWorker, data: Path) -> None:
     """They are compiled code of DataFusion's, which every worker has."""
     with sparkfusion.connect(url_of([start_worker()]), config={"sparkfusion.bytes_per_partition": 1}) as session:
@@ -217,7 +218,7 @@ def test_a_strict_worker_knows_the_functions_of_spark(start_worker: StartWorker,
 
 def test_a_function_that_spark_does_not_have_is_an_error_with_its_name() -> None:
     with pytest.raises(UserError, match="'no_such_function'"):
-        task_context({SPARK_FUNCTIONS: "concat,no_such_function"}, Surroundings(1 << 20))
+        task_context({SPARK_FUNCTIONS_OPTION: "concat,no_such_function"}, Surroundings(1 << 20))
 
 
 def test_a_worker_with_roots_reads_below_them_only(start_worker: StartWorker, data: Path) -> None:

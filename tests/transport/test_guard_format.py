@@ -112,7 +112,7 @@ def test_every_node_is_known_or_refused(guard: Guard, secret: bytes, number: int
             with pytest.raises(UserError, match=r"may not read .*secret"):
                 check(guard, plan)
         elif place not in body:
-            with pytest.raises(ProtocolError, match="does not run plans"):
+            with pytest.raises(ProtocolError, match=r"which the worker refuses|does not run plans"):
                 check(guard, plan)
 
 
@@ -224,9 +224,9 @@ def test_a_symmetric_hash_join_hides_no_scan(guard: Guard, secret: bytes) -> Non
 def test_a_plan_that_says_something_twice_is_refused(guard: Guard, context: SessionContext) -> None:
     """Decoders differ in what they make of it, so the one that looks might see another plan than the one that runs."""
     plan = encoded(context, "select * from p")
-    with pytest.raises(ProtocolError, match="twice"):
+    with pytest.raises(ProtocolError, match="repeats"):
         check(guard, plan + plan)
-    with pytest.raises(ProtocolError, match="twice"):
+    with pytest.raises(ProtocolError, match="repeats"):
         check(guard, field(32, field(1, plan) + field(1, plan)))
 
 

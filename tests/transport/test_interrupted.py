@@ -14,12 +14,12 @@ import sparkfusion
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.runner.coordinated_job import CoordinatedJob
 from sparkfusion.runner.worker_job import WorkerJob
-from sparkfusion.transport import in_process
 from sparkfusion.transport.base import Access
 from sparkfusion.transport.flight.server import FlightTaskSide
-from sparkfusion.transport.in_process import start_worker, stop_worker
 from sparkfusion.transport.schemes import connect
 from sparkfusion.worker.server.worker_options import WorkerOptions
+from tests import in_process_workers
+from tests.in_process_workers import start_worker, stop_worker
 from tests.worker_processes import IDLE
 
 
@@ -69,8 +69,8 @@ def test_while_workers_are_asked_to_hold_it(
 
 
 def check_nothing_is_left(address: str) -> None:
-    assert set(in_process._services) <= {address}
-    if address in in_process._services:
+    assert set(in_process_workers.services) <= {address}
+    if address in in_process_workers.services:
         assert connect(address, Access()).status() == IDLE
 
 

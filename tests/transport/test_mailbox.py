@@ -13,9 +13,9 @@ import pytest
 
 from sparkfusion import ExternalError, QueryCancelledError
 from sparkfusion.errors import ProtocolError
+from sparkfusion.runner.spark.mail.mail_call import UNREAD_LETTERS
+from sparkfusion.runner.spark.mail.mailbox import BEAT, Mailbox
 from sparkfusion.transport.feed_address import MailAddress
-from sparkfusion.transport.mail.mail_call import UNREAD_LETTERS
-from sparkfusion.transport.mail.mailbox import BEAT, Mailbox
 from sparkfusion.transport.message import pack
 from tests.suites.fake_s3 import fake_s3
 from tests.transport.fed_tasks import Address, Numbers, Served, call, deliver, numbers, payloads, serve_by_mail, take
@@ -167,7 +167,7 @@ def test_a_store_that_takes_no_answer_ends_the_query(place: Path, monkeypatch: p
 
 
 def test_the_beat_goes_on(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparkfusion.transport.mail.mail_server._BEAT_SECONDS", 0.0)
+    monkeypatch.setattr("sparkfusion.runner.spark.mail.mail_server._BEAT_SECONDS", 0.0)
     with serve_by_mail(Numbers(3), str(place)) as (_, server):
         box = Mailbox(str(place), server.address.secret)
         first = box.read(BEAT)

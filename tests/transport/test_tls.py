@@ -61,6 +61,7 @@ def one_sided(workers: list[WorkerProcess], certificates: Path) -> sparkfusion.C
     return sparkfusion.Cluster(addresses, token=TOKEN, ca=f"{certificates}/ca.pem", routing=in_turn)
 
 
+@pytest.mark.long
 def test_workers_trust_each_other_without_asking_callers(
     start_worker: StartWorker, certificates: Path, table: Path
 ) -> None:
@@ -73,6 +74,7 @@ def test_workers_trust_each_other_without_asking_callers(
         assert any(report.fetched for report in query.reports() if report.key.stage != 0)
 
 
+@pytest.mark.long
 def test_workers_that_do_not_trust_each_other_say_so(
     start_worker: StartWorker, certificates: Path, table: Path
 ) -> None:
@@ -103,6 +105,7 @@ def test_two_workers_and_a_coordinator_that_know_each_other(
         channel.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options",
     [

@@ -59,6 +59,7 @@ def test_a_worker_counts_what_its_tasks_did(start_worker: StartWorker, tmp_path:
     assert events[0].query not in text
 
 
+@pytest.mark.long
 def test_a_metrics_port_that_somebody_has_ends_the_worker() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import subprocess
 import sys
@@ -12,6 +13,23 @@ import pytest
 import sparkfusion
 from sparkfusion import public
 
+NAMES = {
+    "sparkfusion": """
+        Acceleration Cluster DataFrame Explanation Expr ExternalError FeedContext FeedError FeedStats FileUnit
+        InternalError Measurement PlanTooDeepError PlanTooLargeError QueryCancelledError ReaderContext Rejected
+        RejectedLine ResourceError RunningQuery Session SparkfusionError StoreFullError TaskCrashError UserError
+        VerificationError WireFormatError WorkUnit WorkUnitFeed WorkUnitFeedProvider WorkerLostError __version__
+        accelerate col column connect functions history lit literal udaf udf udwf
+    """,
+    "sparkfusion.feeds": """
+        Cursor DeltaFiles Files HttpPages IcebergFiles Items LinkHeader ListedFile NextLink Offset PageNumber
+        RowGroups
+    """,
+    "sparkfusion.verify": """
+        CompareOptions Comparison Difference Leg OrderKey Outcome Report VerifyResult assert_distributed_eq
+        compare_tables verify_query
+    """,
+}
 METHODS = {
     "Acceleration": """
         answered close compare df explain explain_text how measure reason
@@ -79,6 +97,11 @@ METHODS = {
         bytes close feed partitions rows tasks
     """,
 }
+
+
+@pytest.mark.parametrize("module", NAMES)
+def test_a_module_gives_away_what_is_listed(module: str) -> None:
+    assert sorted(importlib.import_module(module).__all__) == NAMES[module].split()
 
 
 def test_every_public_name_is_given_away() -> None:

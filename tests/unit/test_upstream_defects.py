@@ -9,6 +9,8 @@ from __future__ import annotations
 import gzip
 import importlib.util
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +221,26 @@ def test_cast_of_a_sliced_list_view_has_wrong_offsets() -> None:
     assert sliced.to_pylist() == [[2, 3], [4]]
     with pytest.raises(pa.ArrowInvalid, match="Offset invariant failure"):
         sliced.cast(pa.list_(pa.int64())).validate(full=True)
+
+
+def test_a_forked_child_waits_for_flight_servers_of_its_parent() -> None:
+    program = """if True:
+        import os, sys, time
+        from pyarrow import flight
+        server = flight.FlightServerBase("grpc://127.0.0.1:0")
+        child = os.fork()
+        if child == 0:
+            sys.exit(7)
+        deadline = time.monotonic() + 2
+        while not (ended := os.waitpid(child, os.WNOHANG)[0]) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        if not ended:
+            os.kill(child, 9)
+            os.waitpid(child, 0)
+        print(ended)
+    """
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert said == "0\n", gone("transport/flight/calls.py")
 
 
 def test_select_exprs_returns_something_else() -> None:

@@ -1,1 +1,1 @@
-"""Queries of Spark, answered by sparkfusion if it would give the same answer."""
+"""Run queries of Spark with sparkfusion, if it gives the same answer."""

@@ -29,21 +29,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Answer:
-    """A query of ours that gives Spark's answer; `columns` are those of the answer, in Spark's order."""
+    """A query of sparkfusion that gives Spark's answer; `columns` are the columns of the answer, in Spark's order."""
 
-    query: DataFrame = field(repr=False)  # to show it is to run it
+    query: DataFrame = field(repr=False)  # its repr would run it
     columns: tuple[str, ...]
     how: str
 
 
 class Acceleration:
-    """What `accelerate` found out about a query of Spark. Close it, or use it in a `with`, to close its session.
+    """The result of `accelerate` for a query of Spark. Close it, or use it in a `with`, to close its session.
 
     `df` may be used after that, if it was asked for before.
     """
 
     def __init__(self, users: UsersQuery, config: Mapping[str, object] | None) -> None:
-        """`sparkfusion.accelerate` makes them."""
+        """Called by `sparkfusion.accelerate`."""
         self._users = users
         self._session = connect(users.spark, config=config)
         try:
@@ -96,11 +96,11 @@ class Acceleration:
     def measure(self, *, rounds: int = 2) -> Measurement:
         """Run the whole query in Spark and here, in turn, and compare the times.
 
-        Both compute all rows and give them to Spark, which throws them away. The times are those of planning and of
-        running. The first round of a new Spark session takes longer; the best round counts.
+        Both compute all rows and give them to Spark, which discards them. The times include planning. The first round
+        of a new Spark session takes longer; the best round counts.
         """
         if rounds < 1:
-            raise UserError(f"cannot measure {rounds} rounds", hint="rounds is a number from 1")
+            raise UserError(f"cannot measure {rounds} rounds", hint="rounds must be at least 1")
         self._expect_answer("measure")
         from sparkfusion.runner.spark.users_query import run_fully
 
@@ -161,7 +161,7 @@ def accelerate(
 
 
 def _find_answer(users: UsersQuery, session: Session) -> tuple[_Answer | None, str | None]:
-    """The query that answers a user's one, or the reason why there is none."""
+    """The query that gives the answer of the user's query, or the reason why there is none."""
     from sparkfusion.runner.spark.users_query import NotTranslatedError
 
     try:
@@ -171,7 +171,7 @@ def _find_answer(users: UsersQuery, session: Session) -> tuple[_Answer | None, s
             columns = tuple(query.schema().names)
         else:
             translated = users.translate()
-            with spark_of(session).catalog.naming(translated.leaves):
+            with spark_of(session).catalog.name_dataframes(translated.leaves):
                 query = session.sql(translated.text, dialect="spark")
             columns = translated.columns
         users.check_schema(_schema(query, columns))
@@ -185,7 +185,7 @@ def _find_answer(users: UsersQuery, session: Session) -> tuple[_Answer | None, s
 
 
 def _schema(query: DataFrame, columns: Sequence[str]) -> pa.Schema:
-    """The schema of an answer, under names that are there once: Spark's names come later."""
+    """The schema of an answer, with unique names in place of Spark's, which may occur twice."""
     made = query.schema()
     if len(set(made.names)) < len(made.names):
         raise UserError("two of its columns have the same name, which an answer of sparkfusion cannot have")

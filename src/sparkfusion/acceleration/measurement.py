@@ -1,4 +1,4 @@
-"""How long a query takes in Spark and here."""
+"""Measure how long a query takes in Spark and in sparkfusion."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ class Measurement:
 
     @property
     def speed_up(self) -> float:
-        """How many times as fast sparkfusion was, in the best round of each. Less than 1 means that it was slower."""
+        """How many times as fast as Spark sparkfusion was, in the best round of each. Less than 1 means that it was
+        slower."""
         return min(self.spark) / min(self.sparkfusion)
 
     def __str__(self) -> str:
@@ -32,7 +33,7 @@ class Measurement:
 
 
 def measure_in_turn(spark: Callable[[], object], sparkfusion: Callable[[], object], rounds: int) -> Measurement:
-    """Run both in turn, so that what else the machine does is the same for both."""
+    """Run both in turn, so that other load of the machine affects both."""
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(rounds):
         for run, seconds in zip((spark, sparkfusion), times, strict=True):

@@ -1,17 +1,17 @@
-"""Two texts in two columns; one after the other where there is no room for that."""
+"""Show two texts in two columns, or one after the other if the terminal is too narrow."""
 
 from __future__ import annotations
 
 from itertools import zip_longest
 
 LEAST_WIDTH = 140
-"""Plans in narrower columns are hard to read."""
+"""The least width for two columns. Plans in narrower columns are hard to read."""
 
 _GAP = " │ "
 
 
 def side_by_side(left: tuple[str, str], right: tuple[str, str], width: int) -> str:
-    """Two texts, each with a title. A line that is too long goes on in the next one.
+    """Two texts, each with a title. A line that is too long continues in the next one.
 
     >>> print(side_by_side(("a", "one"), ("b", "two"), 80))
     ── a ──
@@ -28,7 +28,7 @@ def side_by_side(left: tuple[str, str], right: tuple[str, str], width: int) -> s
 
 
 def _fold(text: str, room: int) -> list[str]:
-    """Lines that fit. The rest of a long line starts below its first word."""
+    """The text in lines that fit. The rest of a long line is indented like its first word."""
     lines = []
     for line in text.expandtabs().splitlines():
         indent = min(len(line) - len(line.lstrip(" │├└┌:+-")) + 2, room // 2)

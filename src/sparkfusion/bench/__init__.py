@@ -1,7 +1,7 @@
-"""TPC-H where a user's queries run: `sparkfusion bench`, and `run_tpch` for a session that is open already.
+"""TPC-H on the user's own machine or cluster: `sparkfusion bench`, and `run_tpch` for a session that is already open.
 
-It needs the extra `bench`, whose packages generate the tables and know the queries. What the benchmarks and the tests
-of the repository share is here too: the suites and the referee of answers.
+It needs the extra `bench`, whose packages generate the tables and have the queries. The suites and the comparison of
+answers are also used by the benchmarks and tests of the repository.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A benchmark as text: a line for each query, as soon as it is measured, and what follows from all of them."""
+"""A benchmark as text: a line for each query, as soon as it is measured, and the totals at the end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def describe_result(result: BenchResult) -> str:
 
 
 def describe_start(result: BenchResult) -> str:
-    """What is measured, and the heads of the columns."""
+    """The title of the report, and the header of the columns."""
     rounds = f"best of {result.rounds} rounds" if result.rounds > 1 else "one round"
     title = f"TPC-H, scale factor {result.scale:g}, {result.place}; seconds, {rounds}"
     engines = "".join(f"{_TITLES[engine]:>13}" for engine in result.engines)
@@ -40,7 +40,7 @@ def describe_query(result: BenchResult, query: BenchedQuery) -> str:
 
 
 def describe_end(result: BenchResult) -> Iterator[str]:
-    """The totals, as far as it got."""
+    """The totals over the measured queries."""
     totals = {engine: _total(result, engine) for engine in result.engines}
     compared = {engine: result.compared_with(engine) for engine in _others(result)}
     seconds = "".join(f"{_cell(totals[engine]):>13}" for engine in result.engines)
@@ -73,7 +73,7 @@ def _others(result: BenchResult) -> list[str]:
 
 
 def _total(result: BenchResult, engine: str) -> float | None:
-    """The seconds of all queries; None if one has no time, because a sum of fewer would look better."""
+    """The seconds of all queries; None if one has no time, because a sum over fewer queries would look better."""
     found = [query.turns[engine].best for query in result.queries]
     return None if None in found else sum(each or 0.0 for each in found)
 

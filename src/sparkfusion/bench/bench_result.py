@@ -1,4 +1,4 @@
-"""What a benchmark found out. Nothing here runs anything."""
+"""The results of a benchmark. Data only."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import exp, log
 from typing import Any
 
 SINGLE_NODE, SPARK_SQL, OURS = "single_node", "spark_sql", "sparkfusion"
-"""The engines that take turns. Spark SQL only if the session runs on Spark."""
+"""The engines that are compared. Spark SQL only if the session runs on Spark."""
 
 
 @dataclass(frozen=True)
@@ -16,9 +16,10 @@ class Turns:
     """One query on one engine.
 
     Attributes:
-        seconds: of each round, as far as it answered.
-        error: why it did not answer; it is not asked again then.
-        equal: whether it gave the answer of single-node DataFusion; None if that cannot be decided, or has not been.
+        seconds: the time of each round that succeeded.
+        error: why a round failed; then the engine does not run the query again.
+        equal: whether the answer equals that of single-node DataFusion; None if that cannot be decided, or has not been
+            checked.
         note: what differs, or why it cannot be decided.
     """
 
@@ -29,7 +30,7 @@ class Turns:
 
     @property
     def best(self) -> float | None:
-        """The time that counts; None without an answer, and if the answer is another one."""
+        """The best time; None if there is no answer, or a different one."""
         return min(self.seconds) if self.seconds and self.error is None and self.equal is not False else None
 
 
@@ -72,7 +73,7 @@ class Ratio:
 
 @dataclass
 class BenchResult:
-    """All that was measured so far. `is_complete`: every query that was asked for has been measured."""
+    """All measurements so far. `is_complete`: whether all chosen queries have been measured."""
 
     scale: float
     rounds: int
@@ -92,7 +93,7 @@ class BenchResult:
         return all(query.is_right for query in self.queries)
 
     def compared_with(self, engine: str) -> Ratio | None:
-        """None if no query was answered alike by both."""
+        """The ratio to another engine; None if both engines gave the same answer to no query."""
         ratios = {query.query: query.ratio(engine) for query in self.queries}
         both = [query for query in self.queries if ratios[query.query] is not None]
         mean = geometric_mean(ratio for ratio in ratios.values() if ratio is not None)
@@ -149,7 +150,7 @@ def _ratio_json(ratio: Ratio | None) -> dict[str, Any] | None:
 
 
 def geometric_mean(values: Iterable[float]) -> float | None:
-    """The mean of ratios: twice as fast and twice as slow make 1.
+    """The geometric mean, for ratios: the mean of twice as fast and twice as slow is 1.
 
     >>> geometric_mean([0.5, 2.0])
     1.0

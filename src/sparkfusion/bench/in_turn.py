@@ -1,4 +1,4 @@
-"""One query on several engines, in turn, so that a slow minute of the machine hits all of them."""
+"""Run one query on several engines in turn, so that a slow minute of the machine affects all of them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from sparkfusion.bench.bench_result import OURS, SINGLE_NODE, Turns
 from sparkfusion.bench.referee import Referee, Ruling
 
 Ask = Callable[[], pa.Table]
-"""Runs one query on one engine, from its text to all of its rows. May raise anything."""
+"""Runs one query on one engine, from its text to all of its rows. May raise any exception."""
 
 
-def timed(ask: Ask) -> tuple[float, pa.Table]:
+def time_answer(ask: Ask) -> tuple[float, pa.Table]:
     """The seconds that an answer takes, and the answer."""
     started = time.perf_counter()
     answer = ask()
@@ -32,8 +32,8 @@ def take_turns(
 
     Args:
         step: called before each turn with the engine and the round, from 1.
-        is_stop: whether an error means that the user wants all of it to stop. It is raised then; any other error is
-            noted, and that engine is not asked again.
+        is_stop: whether an error means that the user stops the benchmark. Such an error is raised. Any other error is
+            recorded, and that engine does not run the query again.
     """
     found = dict.fromkeys(engines, Turns())
     answers: dict[str, pa.Table] = {}
@@ -43,7 +43,7 @@ def take_turns(
                 continue
             step(engine, number)
             try:
-                seconds, answers[engine] = timed(ask)
+                seconds, answers[engine] = time_answer(ask)
             except Exception as error:
                 if is_stop(error):
                     raise
@@ -57,7 +57,7 @@ def take_turns(
 def compare_answers(
     sql: str, found: Mapping[str, Turns], answers: Mapping[str, pa.Table], referee: Referee
 ) -> dict[str, Turns]:
-    """The same with a ruling on each answer. That of single-node DataFusion is the one to compare with."""
+    """`found`, with the comparison of each answer with that of single-node DataFusion."""
     return {engine: _with_ruling(engine, turns, sql, answers, referee) for engine, turns in found.items()}
 
 

@@ -1,4 +1,4 @@
-"""What a reader has to know of the machine and the software to judge times."""
+"""Facts about the machine and the software, without which times cannot be judged."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Is an engine's answer DataFusion's? By the comparison of `sparkfusion.verify`, after the times are taken.
+"""Compare an engine's answer with DataFusion's, by `sparkfusion.verify`, after the times are measured.
 
-sparkfusion's answers are compared as they are. Other engines have other types for the same numbers: there decimals and
-floats are compared as floats, to as many digits as the engine with the fewest has, and everything else exactly. NULL
-is the smallest value for Spark and Sail if a sort order does not say it, and the largest for DataFusion; where a LIMIT
-is above, that decides which rows there are. So their answers are compared with DataFusion's under their own rule.
+sparkfusion's answers are compared as they are. Other engines have other types for the same numbers. In their answers,
+decimals and floats are compared as floats, to the digits of the least precise engine, and everything else exactly. If a
+sort order does not say where NULL is, NULL is the smallest value for Spark and Sail, and the largest for DataFusion.
+Below a LIMIT, that decides which rows are returned. So their answers are compared with DataFusion's answer under their
+own rule.
 """
 
 from __future__ import annotations
@@ -21,17 +22,18 @@ from sparkfusion.verify import CompareOptions, compare_tables
 from sparkfusion.verify.judge import Judge, Verdict
 
 CLOSE = CompareOptions(relative_tolerance=1e-4, absolute_tolerance=1e-5)
-"""DataFusion's average of decimals has six digits after the point, DuckDB's is a double."""
+"""Tolerances for other engines: DataFusion's average of decimals has six digits after the point, DuckDB's is a
+double."""
 
 Nulls = Literal["largest", "smallest"]
-"""Where NULL is in a sort order that does not say it."""
+"""The place of NULL in a sort order that does not name it."""
 
 _NULLS: Mapping[Nulls, str] = {"largest": "nulls_max", "smallest": "nulls_min"}
 
 
 @dataclass(frozen=True)
 class Ruling:
-    """`equal` is None if it cannot be decided; the note says why, or what differs."""
+    """The result of a comparison. `equal` is None if it cannot be decided; the note says why, or what differs."""
 
     equal: bool | None
     note: str = ""
@@ -44,18 +46,18 @@ class Referee:
         self._tables = tables
 
     def rule_own(self, sql: str, reference: pa.Table, answer: pa.Table) -> Ruling:
-        """An answer of sparkfusion: types, values, and the order that the query asks for."""
+        """Compare an answer of sparkfusion: types, values, and the sort order of the query."""
         return self._rule(lambda: self._judge_own(sql, reference, answer))
 
     def rule_other(self, sql: str, reference: pa.Table, answer: pa.Table, nulls: Nulls = "largest") -> Ruling:
-        """An answer of another engine, which has this place for NULL."""
+        """Compare an answer of another engine, which sorts NULL to this place."""
         return self._rule(lambda: self._judge(nulls, sql, reference, answer))
 
     @staticmethod
     def _rule(judge: Callable[[], Ruling]) -> Ruling:
         try:
             return judge()
-        except Exception as error:  # of a comparison, not of the engine
+        except Exception as error:  # an error of the comparison, not of the engine
             return Ruling(None, f"not comparable: {error}")
 
     def _judge_own(self, sql: str, reference: pa.Table, answer: pa.Table) -> Ruling:
@@ -91,7 +93,7 @@ def _ruling(verdict: Verdict) -> Ruling:
 
 
 def is_close(reference: pa.Table, answer: pa.Table) -> bool:
-    """Whether both hold the same rows, in any order, whatever types the engines have for them."""
+    """Whether both have the same rows, in any order and with any types."""
     answer = as_typed(answer, reference.schema)
     return compare_tables(comparable(reference), comparable(answer), CLOSE).equal
 
@@ -108,7 +110,7 @@ def as_typed(answer: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def comparable(table: pa.Table) -> pa.Table:
-    """The same rows with decimals as floats, and without types that only say how values are stored."""
+    """The same rows with decimals as floats, and without types that differ only in storage, such as dictionaries."""
     return pa.table([column.cast(_plain(column.type)) for column in table.columns], names=table.schema.names)
 
 

@@ -30,7 +30,7 @@ EXTRA = "bench"
 
 
 class ParquetRegistry(Protocol):
-    """What takes tables: a sparkfusion session or a DataFusion context."""
+    """Registers tables: a sparkfusion session or a DataFusion context."""
 
     def register_parquet(self, name: str, path: str) -> Any: ...
 
@@ -40,7 +40,7 @@ class Suite:
     """One of the suites.
 
     Attributes:
-        name: what tpcgen-cli and DuckDB call it.
+        name: its name for tpcgen-cli and DuckDB.
         query_count: how many queries it has, numbered from 1.
         substitutions: for each query that DataFusion cannot read as it is, pairs of text to replace. DataFusion 55
             runs all 22 and all 99 unchanged, so there are none.
@@ -52,15 +52,15 @@ class Suite:
 
     @property
     def title(self) -> str:
-        """What people call it."""
+        """The usual name, such as TPC-H."""
         return f"{self.name[:3]}-{self.name[3:]}".upper()
 
     def queries(self) -> dict[int, str]:
         """All query texts by number, in DataFusion's dialect."""
-        return {number: self._adapted(number, text) for number, text in _query_texts(self.name).items()}
+        return {number: self._adapt(number, text) for number, text in _query_texts(self.name).items()}
 
     def choose(self, numbers: str = "") -> list[tuple[int, str]]:
-        """Some queries, by numbers with commas between them; all of them if there are no numbers."""
+        """The queries with these comma-separated numbers; all queries if it is empty."""
         texts = self.queries()
         by_number = {str(number): number for number in sorted(texts)}
         wanted = [number.strip() for number in numbers.split(",")] if numbers else list(by_number)
@@ -72,9 +72,10 @@ class Suite:
         return [(by_number[number], texts[by_number[number]]) for number in wanted]
 
     def prepare(self, scale: float, below: Path = DATA, say: Callable[[str], None] = print) -> Path:
-        """The tables of that scale below a directory, made once. One file for each table, as a user's export often is.
+        """Generate the tables of a scale below a directory, unless they are there, and return their directory. Each
+        table is one file, as in many exports of users.
 
-        `say` is called before they are generated. What an interrupted run left is generated again.
+        `say` is called before they are generated. Tables of an interrupted run are generated again.
         """
         directory = below / f"{self.name}-{scale:g}"
         if not directory.exists():
@@ -108,11 +109,11 @@ class Suite:
         return sorted(path.name for path in Path(directory).iterdir() if path.is_dir())
 
     def register(self, registry: ParquetRegistry, directory: str | Path) -> None:
-        """Make the generated tables known."""
+        """Register the generated tables."""
         for table in self.tables(directory):
             registry.register_parquet(table, str(Path(directory) / table))
 
-    def _adapted(self, number: int, text: str) -> str:
+    def _adapt(self, number: int, text: str) -> str:
         for old, new in self.substitutions.get(number, ()):
             if old not in text:
                 raise ValueError(f"{self.name} query {number} has no {old!r} to replace")

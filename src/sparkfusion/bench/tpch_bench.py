@@ -25,11 +25,11 @@ _STEPS = {SINGLE_NODE: "single-node DataFusion", SPARK_SQL: "Spark SQL", OURS: "
 
 @dataclass(frozen=True)
 class BenchOptions:
-    """What is asked for.
+    """The options of a benchmark.
 
     Attributes:
-        queries: their numbers with commas between them; empty for all of them.
-        data: a directory that keeps the tables of every scale; without it, they are in a temporary one.
+        queries: comma-separated numbers; empty for all queries.
+        data: a directory that keeps the tables of every scale; without it, they are in a temporary directory.
     """
 
     scale: float = 1.0
@@ -39,9 +39,9 @@ class BenchOptions:
 
 
 class TpchBench:
-    """Queries over tables that are in place. `result` holds what was measured, also if the run is interrupted.
+    """Measures queries over generated tables. `result` has the measurements so far, also if the run is interrupted.
 
-    One thread uses it. `open_bench` makes them.
+    One thread uses it. `open_bench` makes it.
     """
 
     def __init__(
@@ -70,8 +70,8 @@ class TpchBench:
         """Run one query on all engines, compare their answers, and add it to the result.
 
         Args:
-            step: called with what is done next.
-            is_stop: whether an error means that the user has cancelled; it is raised then. Others are part of the
+            step: called with a description of the next step.
+            is_stop: whether an error means that the user has cancelled. Such an error is raised; others are part of the
                 result.
         """
         sql = self._texts[number]
@@ -103,7 +103,7 @@ class TpchBench:
 
     @contextmanager
     def _watch(self, plans: list[QueryPlanned]) -> Iterator[None]:
-        """Note how sparkfusion plans its queries."""
+        """Record how sparkfusion plans its queries."""
 
         def note(event: Event) -> None:
             if isinstance(event, QueryPlanned):
@@ -119,7 +119,7 @@ class TpchBench:
 @contextmanager
 def open_bench(session: Session, options: BenchOptions, say: Callable[[str], None] = print) -> Iterator[TpchBench]:
     """Generate the tables, unless they are there. They are registered in the session until the `with` ends; temporary
-    ones are removed then. `say` is told what takes long."""
+    ones are removed then. `say` is called before steps that take long."""
     texts = TPCH.choose(options.queries)
     engine = engine_of(session)
     with ExitStack() as stack:
@@ -137,18 +137,18 @@ def open_bench(session: Session, options: BenchOptions, say: Callable[[str], Non
         spark = None
         if engine.runs_on_spark:
             urls = {name: (tables / name).as_uri() for name in names}
-            spark = stack.enter_context(engine.on_spark("cannot ask Spark SQL").reading(urls))
+            spark = stack.enter_context(engine.on_spark("cannot ask Spark SQL").temporary_views(urls))
         yield TpchBench(session, tables, texts, options, spark)
 
 
 def run_tpch(
     session: Session, *, scale: float = 1.0, queries: str = "", rounds: int = 2, data: str | Path | None = None
 ) -> BenchResult:
-    """Run TPC-H on a session that is open, such as one on your own Spark session, and print each query as it is done.
+    """Run TPC-H on an open session, such as one on your own Spark session, and print each query when it is measured.
 
     Args:
         scale: the scale factor. 1 is about 0.3 GB of Parquet files.
-        queries: numbers with commas between them, such as "1,3,6"; all 22 if it is empty.
+        queries: comma-separated numbers, such as "1,3,6"; all 22 if it is empty.
         rounds: how often each query runs on each engine; the best time counts.
         data: a directory that keeps the tables for the next run. Without it, they are in a temporary directory. On a
             cluster, every executor or worker has to reach it under the same path.
@@ -174,7 +174,7 @@ def _check_names(session: Session, names: list[str]) -> None:
 
 
 def _make_directory(directory: Path, engine: Engine) -> Path:
-    """The directory of the tables, which tasks reach too."""
+    """Make the directory of the tables, at a path that tasks reach too."""
     directory = directory.absolute()
     try:
         directory.mkdir(parents=True, exist_ok=True)

@@ -31,7 +31,7 @@ FAILED = 1
 
 
 class Application(click.Group):
-    """Turns every error into one readable block on stderr. Options without a command are those of `sql`."""
+    """Prints every error as one readable block on stderr. Options without a command are passed to `sql`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         own = [option for parameter in self.get_params(ctx) for option in parameter.opts]
@@ -82,7 +82,8 @@ app.add_command(bench)
 
 
 def run(ending: Ending | None = None) -> int:
-    """Run the command line; returns its exit code. `ending` knows of a Ctrl-C that DataFusion made another error of."""
+    """Run the command line; returns its exit code. `ending` remembers a Ctrl-C that DataFusion turned into another
+    error."""
     try:
         code = app.main(prog_name="sparkfusion", standalone_mode=False, obj=ending)
     except click.ClickException as error:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, Literal, TextIO
 
 import pyarrow as pa
 
 from sparkfusion.errors import UserError
 
-if TYPE_CHECKING:
-    from sparkfusion.cli.output import OutputFormat
+BinaryFormat = Literal["parquet", "arrow"]
 
 
 def write_binary(
-    schema: pa.Schema, names: list[str], batches: Iterable[pa.RecordBatch], out: TextIO, form: OutputFormat
+    schema: pa.Schema, names: list[str], batches: Iterable[pa.RecordBatch], out: TextIO, form: BinaryFormat
 ) -> int:
-    """Write the rows, batch by batch, and give their number. A statement without columns writes nothing."""
+    """Write the rows, batch by batch, and return their number. A statement without columns writes nothing."""
     if out.isatty():
         raise UserError(f"a terminal cannot show {form}", hint=f"give a file: -o result.{form}")
     if not names:
@@ -32,7 +31,7 @@ def write_binary(
     return count
 
 
-def _open_writer(form: OutputFormat, sink: object, schema: pa.Schema) -> Any:
+def _open_writer(form: BinaryFormat, sink: object, schema: pa.Schema) -> Any:
     if form == "arrow":
         return pa.ipc.new_file(sink, schema)
     import pyarrow.parquet as pq

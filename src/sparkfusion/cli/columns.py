@@ -1,4 +1,4 @@
-"""Whole columns as CSV fields and JSON values: the text of `values`, made by Arrow where that gives the same."""
+"""Convert whole columns to CSV fields and JSON values. Arrow does it where the text is the same as that of `values`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sparkfusion.cli.values import Plain, encode, plain, text
 ROWS_AT_ONCE = 65_536
 _TEXT = pa.large_string()
 _ZERO, _NOTHING = pa.scalar(".0", _TEXT), pa.scalar("", _TEXT)
-# What may need more than to be copied; also every first and last letter that is not ASCII, which may be a space.
+# Texts that may need quotes. A first or last character that is not ASCII counts too: it may be a space.
 _SPECIAL_IN_CSV = r'^$|[,"\n\r]|^[^!-~]|[^!-~]$'
 _SURELY_QUOTED_IN_CSV = r'^$|[,"\n\r]|^[ \t]|[ \t]$'
 _SPECIAL_IN_JSON = r'["\\\x00-\x1f]'
@@ -21,10 +21,10 @@ _MARKS_IN_CSV = (b",", b'"', b"\n", b"\r")
 _RARE_SPACES = b"\t\x0b\x0c\x1c\x1d\x1e\x1f"
 # Arrow and Python write the same digits between these sizes, and neither writes an exponent.
 _LEAST_PLAIN, _MOST_PLAIN = 1e-4, 1e10
-_PLAIN_SCALES = range(7)  # Arrow writes no exponent for decimals with so many digits after the point
+_PLAIN_SCALES = range(7)  # Arrow writes no exponent for decimals with these numbers of digits after the point
 _LINE_END = pa.py_buffer(b"\n")
 _FIRST_ROWS = 1024
-_MANY = 0.3  # of the values: to change all of them is then faster than to pick these
+_MANY = 0.3  # if more than this share of the values need a change, changing all of them is faster than selecting these
 
 
 def csv_field(value: Plain) -> str:
@@ -45,7 +45,7 @@ def csv_lines(batch: pa.RecordBatch) -> Iterator[pa.Buffer]:
             yield _write_bare([column for column, _ in columns])
         else:
             first, *fields = (_csv_text(column) for column, _ in columns)
-            # each line's end is put before the next one: the first column is mostly shorter to copy than the last
+            # the end of a line is put before the next line: the first column is mostly faster to copy than the last
             yield _join_rows([_join(["\n", first]), *fields], between=",")[1:]
             yield _LINE_END
 
@@ -65,7 +65,7 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _join_rows(parts: list[str | pa.Array], between: str = "") -> pa.Buffer:
-    """The parts of every row one after the other, and the rows too: that is how Arrow holds them."""
+    """The concatenated parts of every row, all rows in one buffer, as Arrow holds them."""
     return _text_of(_join(parts, between))
 
 
@@ -76,7 +76,7 @@ def _join(parts: list[str | pa.Array], between: str = "") -> pa.Array:
 
 
 def _text_of(column: pa.Array) -> pa.Buffer:
-    """All values of a column of `_TEXT` one after the other; also what NULLs hide."""
+    """The concatenated values of a column of `_TEXT`, including the bytes behind NULLs."""
     data = column.buffers()[2]
     starts = _starts(column)
     return pa.py_buffer(b"") if data is None else data[starts[0].as_py() : starts[-1].as_py()]
@@ -89,7 +89,7 @@ def _starts(column: pa.Array) -> pa.Array:
 
 
 def _csv_column(column: pa.Array) -> tuple[pa.Array, bool]:
-    """A column that `_csv_text` makes fields of, and whether it is bare: Arrow's own writer makes the same fields."""
+    """A column for `_csv_text`, and whether it is bare: Arrow's own writer makes the same fields of it."""
     column = _without_dictionary(column)
     kind = column.type
     if _is_text(kind):
@@ -100,14 +100,14 @@ def _csv_column(column: pa.Array) -> tuple[pa.Array, bool]:
 
 
 def _csv_text(column: pa.Array) -> pa.Array:
-    """The fields of a column, which may be fields already."""
+    """The CSV fields of a column, which may already be fields."""
     return pc.fill_null(column, "") if column.type == _TEXT else _column(column, csv_field, "", "")
 
 
 def _write_bare(columns: list[pa.Array]) -> pa.Buffer:
-    """Rows of fields without quotes, in half the time that it takes to join the fields.
+    """Write rows of fields without quotes, in half the time that joining the fields takes.
 
-    Arrow's writer quotes every text or none, so it cannot write texts of which some need quotes.
+    Arrow's writer quotes every text or none, so it cannot write a column in which only some texts need quotes.
     """
     out = pa.BufferOutputStream()
     rows = pa.RecordBatch.from_arrays(columns, [str(number) for number in range(len(columns))])
@@ -138,14 +138,15 @@ def _is_point_in_time(kind: pa.DataType) -> bool:
 
 
 def _column(column: pa.Array, write: Callable[[Plain], str], null: str, quote: str) -> pa.Array:
-    """Each value of a column that holds no strings, as text: by Arrow if that is what `write` makes of it."""
+    """The values of a column without strings, as text. Arrow converts them if the text is the same as that of
+    `write`."""
     kind = column.type
     if _is_point_in_time(kind):
         return pc.fill_null(_between_quotes(column.cast(pa.string()).cast(_TEXT), quote), null)  # nothing special
     if types.is_integer(kind) or types.is_boolean(kind):
         return pc.fill_null(column.cast(_TEXT), null)
     if types.is_float32(kind) or types.is_float64(kind):
-        bits = column.cast(pa.float64()).view(pa.int64())  # so that 0.0 and -0.0 are two values
+        bits = column.cast(pa.float64()).view(pa.int64())  # 0.0 and -0.0 must be two values
         return pc.fill_null(_distinct(bits, lambda values: _floats(values.view(pa.float64()), write)), null)
     if types.is_decimal(kind):
         return pc.fill_null(_distinct(column, lambda values: _decimals(values, write)), null)
@@ -153,8 +154,8 @@ def _column(column: pa.Array, write: Callable[[Plain], str], null: str, quote: s
 
 
 def _distinct(column: pa.Array, show: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """What `show` makes of a column. If the first rows have few different values, it gets each value once: a column of
-    discounts then takes a tenth of the time."""
+    """The result of `show` for a column. If the first rows have few different values, `show` gets each value once: a
+    column of discounts then takes a tenth of the time."""
     first = column.slice(0, _FIRST_ROWS)
     if pc.count_distinct(first).as_py() > len(first) // 4:
         return show(column)
@@ -166,12 +167,13 @@ def _decimals(column: pa.Array, write: Callable[[Plain], str]) -> pa.Array:
     shown = column.cast(pa.string())
     # Arrow writes some values with an exponent, which we do not
     if column.type.scale not in _PLAIN_SCALES and pc.any(pc.match_substring(shown, "E")).as_py():
-        return _written(column, write)
+        return _write_each(column, write)
     return shown.cast(_TEXT)
 
 
 def _floats(column: pa.Array, write: Callable[[Plain], str]) -> pa.Array:
-    """By Arrow what Python's `repr` would write without an exponent; the others one by one."""
+    """Arrow converts the values that Python's `repr` writes without an exponent. The others are converted one by
+    one."""
     size = pc.abs(column)
     usual = pc.or_(pc.and_(pc.greater_equal(size, _LEAST_PLAIN), pc.less(size, _MOST_PLAIN)), pc.equal(size, 0.0))
     shown = column.cast(_TEXT)
@@ -184,14 +186,14 @@ def _floats(column: pa.Array, write: Callable[[Plain], str]) -> pa.Array:
 
 
 def _replace(shown: pa.Array, odd: pa.Array, column: pa.Array, write: Callable[[Plain], str]) -> pa.Array:
-    """`shown`, with what `write` makes of the values of `column` where they are odd."""
+    """`shown`, with the result of `write` for the values of `column` at which `odd` is true."""
     if not pc.any(odd).as_py():
         return shown
-    return pc.replace_with_mask(shown, odd, _written(column.filter(odd), write))
+    return pc.replace_with_mask(shown, odd, _write_each(column.filter(odd), write))
 
 
 def _csv_strings(column: pa.Array) -> tuple[pa.Array, bool]:
-    """A column of strings with quotes where they are needed, and whether none are."""
+    """A column of strings with quotes where they are needed, and whether none needs quotes."""
     whole = _text_of(column).to_pybytes()
     clear = whole.isascii() and not any(letter in whole for letter in _RARE_SPACES)
     found = _find_quoted(column, whole) if clear else pc.match_substring_regex(column, _SPECIAL_IN_CSV)
@@ -203,10 +205,10 @@ def _csv_strings(column: pa.Array) -> tuple[pa.Array, bool]:
 
 
 def _find_quoted(column: pa.Array, whole: bytes) -> pa.Array:
-    """Which texts need quotes, if the only spaces in them are plain ones. `whole` is all texts together.
+    """Which texts need quotes, if the only spaces in them are ASCII spaces. `whole` is all texts concatenated.
 
-    Without the marks that need quotes, the texts that had one are other texts. To search each text, by a regular
-    expression or for one mark, takes several times as long.
+    The characters that need quotes are removed from `whole`, and texts that changed are those that need quotes.
+    Searching each text, with a regular expression or for one character, takes several times as long.
     """
     found = pc.equal(pc.binary_length(column), 0)
     unmarked = whole
@@ -224,23 +226,25 @@ def _quote(column: pa.Array, whole: bytes) -> pa.Array:
 
 
 def _with_text(column: pa.Array, text: bytes) -> pa.Array:
-    """A column of `_TEXT` with the same lengths, over other bytes. What NULLs hide is not hidden any more."""
+    """A column of `_TEXT` with the same lengths and other bytes. It has no NULLs: the bytes behind them become
+    values."""
     starts = _starts(column)
     starts = pc.subtract(starts, starts[0])
     return pa.Array.from_buffers(_TEXT, len(column), [None, starts.buffers()[1], pa.py_buffer(text)])
 
 
 def _csv_fields(column: pa.Array) -> pa.Array:
-    """What `csv_field` makes of strings: by Arrow where it is clear that they need quotes, else one by one."""
+    """The result of `csv_field` for strings. Arrow converts those that clearly need quotes; the others are converted
+    one by one."""
     clear = pc.match_substring_regex(column, _SURELY_QUOTED_IN_CSV)
     quoted = _between_quotes(pc.replace_substring(column, '"', '""'), '"')
     unclear = pc.invert(clear)
     if pc.any(unclear).as_py():
-        quoted = pc.replace_with_mask(quoted, unclear, _written(column.filter(unclear), csv_field))
+        quoted = pc.replace_with_mask(quoted, unclear, _write_each(column.filter(unclear), csv_field))
     return quoted
 
 
-def _written(column: pa.Array, write: Callable[[Plain], str]) -> pa.Array:
+def _write_each(column: pa.Array, write: Callable[[Plain], str]) -> pa.Array:
     return pa.array([write(value) for value in column.to_pylist()], _TEXT)
 
 

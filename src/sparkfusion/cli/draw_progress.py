@@ -1,4 +1,4 @@
-"""Draws the progress of a query as lines of a terminal. Pure: state, size and time in, lines out."""
+"""Draw the progress of a query as lines of a terminal. Pure functions of state, size and time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sparkfusion.observe.progress_text import StageTexts, describe, describe_res
 
 _MOST_STAGES = 12
 _FEWEST_WORDS = 24
-"""Cells for what a stage does, before figures are left out."""
+"""The least width of a stage's description. In a narrower terminal, columns of figures are left out first."""
 _MOST_WORDS = 72
 _GAP = "  "
 _BAR = 10
@@ -22,7 +22,8 @@ _FROM_LEFT = ("bar", "tasks", "running", "failed", "units", "rows", "bytes", "le
 
 @dataclass(frozen=True)
 class Canvas:
-    """The terminal. Without Unicode, dots and hash signs stand for what it cannot show."""
+    """The size of the terminal, and whether it shows Unicode. Without Unicode, bars are drawn with dots and hash
+    signs."""
 
     width: int
     height: int
@@ -53,7 +54,8 @@ def draw(state: ProgressState, step: str, canvas: Canvas, now: float) -> list[st
 
 
 def _stage_lines(texts: Sequence[StageTexts], bars: Sequence[str], canvas: Canvas) -> list[str]:
-    """Columns of equal widths. In a narrow terminal, the less important ones are left out, in all lines."""
+    """The lines of the stages, with aligned columns. In a narrow terminal, the less important columns are left out of
+    all lines."""
     if not texts:
         return []
     names = _column([text.name for text in texts])
@@ -64,7 +66,7 @@ def _stage_lines(texts: Sequence[StageTexts], bars: Sequence[str], canvas: Canva
     for name in _BY_IMPORTANCE:
         needs = cell_len(columns[name][0]) + len(_GAP)
         if needs == len(_GAP):
-            continue  # no stage has anything to say there
+            continue  # the column is empty for all stages
         if needs > room:
             break
         kept.add(name)
@@ -90,7 +92,7 @@ def _bar(fraction: float, canvas: Canvas) -> str:
 
 
 def _fit(text: str, width: int, canvas: Canvas) -> str:
-    """The text in so many cells; if it is longer, it ends with dots."""
+    """The text, cut to this many cells; a text that was cut ends with dots."""
     text = _clean(text)
     if not canvas.has_unicode:
         text = text.encode("ascii", "replace").decode()
@@ -101,5 +103,6 @@ def _fit(text: str, width: int, canvas: Canvas) -> str:
 
 
 def _clean(text: str) -> str:
-    """Without characters that would move the cursor or change colours: names of files may hold any."""
+    """The text without characters that would move the cursor or change colours: names of files may contain any
+    character."""
     return "".join(character if character.isprintable() else "?" for character in text)

@@ -1,4 +1,4 @@
-"""How the command ends: with its own status, whatever goes on in threads."""
+"""End the command with its own exit status, whatever its threads do."""
 
 from __future__ import annotations
 
@@ -9,16 +9,20 @@ import sys
 from types import FrameType
 
 CANCELLED = 130
+WRONG = 1
+"""The exit status of a command that found something wrong, such as a wrong answer."""
 _AGAIN_SECONDS = 0.02
 
 
 class Ending:
-    """Ends the process with its status, after everything else that happens at exit. Make it before anything is loaded.
+    """Ends the process with the exit status, after all other exit handlers. Construct it before any import that takes
+    long.
 
-    The interpreter is not taken down, so native threads cannot get in its way. While the command is being loaded,
-    Ctrl-C ends the process at once: an exception in the middle of an import may come out as any other. Later the first
-    Ctrl-C cancels the command and the second one ends the process at once; files that it leaves are removed by the next
-    one. In the shell, Ctrl-C cancels a statement, and the third one while it is being cancelled ends the process.
+    It skips the shutdown of the interpreter, which native threads could disturb. While the command is being imported,
+    Ctrl-C ends the process at once: an exception in the middle of an import may be turned into any other. Later the
+    first Ctrl-C cancels the command and the second one ends the process at once; files that it leaves are removed by
+    the next one. In the shell, Ctrl-C cancels a statement, and the third one while it is being cancelled ends the
+    process.
     """
 
     def __init__(self) -> None:
@@ -32,7 +36,7 @@ class Ending:
             signal.signal(signal.SIGINT, self._interrupt)
 
     def start(self) -> None:
-        """Everything is loaded and the command starts: from now on Ctrl-C is a KeyboardInterrupt."""
+        """Called when all imports are done and the command starts. From now on Ctrl-C raises KeyboardInterrupt."""
         self._is_loaded = True
         if signal.getsignal(signal.SIGINT) == self._interrupt:
             signal.signal(signal.SIGALRM, self._interrupt_again)
@@ -44,7 +48,7 @@ class Ending:
         return self._interrupts > 0
 
     def next_statement(self) -> None:
-        """This is a shell, and its last statement has ended: forget what was pressed."""
+        """Called by the shell after each statement: forget earlier Ctrl-Cs."""
         self._is_shell, self._interrupts = True, 0
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
@@ -60,7 +64,8 @@ class Ending:
         raise KeyboardInterrupt
 
     def _regain(self, lost: sys.UnraisableHookArgs) -> None:
-        """DataFusion asks our catalog for tables. It drops a Ctrl-C that arrives in the middle of that: try again."""
+        """Repeat a Ctrl-C that was lost. DataFusion drops a KeyboardInterrupt that arrives while it asks our catalog
+        for tables."""
         if issubclass(lost.exc_type, KeyboardInterrupt):
             signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
         else:

@@ -1,4 +1,4 @@
-"""What people read when a statement fails or is cancelled."""
+"""The messages for statements that fail or are cancelled."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from sparkfusion.errors import InternalError, QueryCancelledError, SparkfusionEr
 
 
 def is_cancellation(error: BaseException) -> bool:
-    """Ctrl-C while DataFusion plans comes out as a SystemError that the KeyboardInterrupt is only the cause of."""
-    seen: list[BaseException] = []  # `raise error from error` makes a ring
+    """Whether an error means Ctrl-C. While DataFusion plans, Ctrl-C raises a SystemError whose cause is the
+    KeyboardInterrupt."""
+    seen: list[BaseException] = []  # `raise error from error` makes a cycle
     found: BaseException | None = error
     while found is not None and found not in seen:
         if isinstance(found, KeyboardInterrupt | QueryCancelledError | click.Abort):
@@ -20,7 +21,7 @@ def is_cancellation(error: BaseException) -> bool:
 
 
 def explain_failure(error: BaseException) -> str:
-    """What happened, why, and what to do; without a traceback."""
+    """The message for an error: what happened, why, and what to do; without a traceback."""
     found = error if isinstance(error, SparkfusionError) else classify(error)
     text = "\n  ".join([str(found), *getattr(error, "__notes__", ())])
     if isinstance(found, InternalError) and found.hint is None:

@@ -1,4 +1,4 @@
-"""Tables of text, line by line. rich takes milliseconds for a row."""
+"""Draw tables as text, line by line. rich would take milliseconds for a row."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _LINES_AT_ONCE = 1000
 
 
 def draw(names: Sequence[str], right: Sequence[bool], rows: Sequence[tuple[Plain, ...]]) -> Iterator[str]:
-    """The lines of a table, each with its end.
+    """The lines of a table, each with its line end.
 
     Args:
-        right: for each column, whether its values stand at the right.
+        right: for each column, whether its values are right-aligned.
 
     >>> print("".join(draw(["n", "word"], [True, False], [(1, "one"), (20, None)])), end="")
     +----+------+
@@ -81,7 +81,7 @@ def _in_markdown(shown: str) -> str:
 
 
 def _is_simple(cells: list[str]) -> bool:
-    """Whether every letter takes a place on the one line of its cell."""
+    """Whether every cell has one line, and every character is one cell wide."""
     whole = "".join(cells)
     return whole.isascii() and "\n" not in whole
 
@@ -99,7 +99,7 @@ def _cell(value: Plain) -> str:
 
 
 def _clean(shown: str) -> str:
-    """Without control codes, and with spaces for tabs: as rich shows it."""
+    """The text without control codes, and with spaces for tabs, as rich shows it."""
     if shown.isprintable():
         return shown
     made = Text(shown)
@@ -114,7 +114,7 @@ def _width(shown: str) -> int:
 
 
 def _row(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
-    """A row; a value of several lines makes it as high."""
+    """The lines of a row, as many as its highest value has."""
     if not any("\n" in cell for cell in cells):
         return _line(cells, widths, right)
     parts = [cell.split("\n") for cell in cells]

@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from sparkfusion.cli.output import check_directory
-from sparkfusion.cli.spark_masters import is_spark_master, started
+from sparkfusion.cli.spark_masters import is_spark_master, open_target
 from sparkfusion.cli.table_sources import add_tables, tables_at, tables_of_file
 from sparkfusion.cli.tables import Table, check_unique, hint_of, register
 from sparkfusion.config import DIALECTS, PREFIX, SETTINGS
 from sparkfusion.config.config_file import current_config_file
 from sparkfusion.config.given_settings import CONNECT, TOKEN_VARIABLE, GivenSetting
+from sparkfusion.config.setting_list import TARGET_PARTITIONS
 from sparkfusion.errors import UserError
 from sparkfusion.feed.ready.formats import FORMATS
-from sparkfusion.session.script import Statement, split
+from sparkfusion.session.script import ScriptStatement, split
 from sparkfusion.transport.schemes import is_known, scheme_of
 
 if TYPE_CHECKING:
     from sparkfusion import Session
 
-TARGET_PARTITIONS = "datafusion.execution.target_partitions"
-Command = TypeVar("Command", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _tables(_ctx: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> tuple[Table, ...]:
@@ -40,7 +40,7 @@ def _tables(_ctx: click.Context, _option: click.Parameter, values: tuple[str, ..
         except (ValueError, UserError) as error:
             raise click.BadParameter(str(error)) from error
         if others:
-            click.echo(f"sparkfusion: no tables, by their names: {', '.join(others)} in {value}", err=True)
+            click.echo(f"sparkfusion: not tables, judging by their names: {', '.join(others)} in {value}", err=True)
     return tuple(found)
 
 
@@ -72,10 +72,10 @@ def _target(_ctx: click.Context, _option: click.Parameter, value: str | None) ->
 
 
 def check_target(target: str) -> str:
-    """The target, if its form is one that tasks can run on."""
+    """The target, if its form is valid; raises otherwise."""
     if target in ("local", "spark") or is_spark_master(target) or is_known(scheme_of(target)):
         return target
-    place = target.partition("?")[0]  # what follows may be a token
+    place = target.partition("?")[0]  # the rest may be a token
     raise UserError(
         f"{place!r} is neither local, spark, a master of Spark such as spark://host:7077, nor workers such as "
         "flight://host:port,host:port"
@@ -83,7 +83,7 @@ def check_target(target: str) -> str:
 
 
 def check_output(_ctx: click.Context, _option: click.Parameter, value: str | None) -> str | None:
-    """For options that name a file to write: its directory has to be there."""
+    """The callback of options that name a file to write. Refuses the file if its directory does not exist."""
     try:
         if value is not None:
             check_directory(value)
@@ -92,7 +92,7 @@ def check_output(_ctx: click.Context, _option: click.Parameter, value: str | Non
     return value
 
 
-def source_options(command: Command) -> Command:
+def source_options(command: F) -> F:
     """-c and --file: where statements come from."""
     command = click.option(
         "-f", "--file", metavar="FILE", help="A file of statements, separated by ';'. '-' reads standard input."
@@ -100,7 +100,7 @@ def source_options(command: Command) -> Command:
     return click.option("-c", "--command", "text", metavar="SQL", help="Statements to run, separated by ';'.")(command)
 
 
-def place_options(command: Command) -> Command:
+def target_options(command: F) -> F:
     """--set and --connect."""
     command = click.option(
         "--connect",
@@ -123,7 +123,7 @@ def place_options(command: Command) -> Command:
     )(command)
 
 
-def session_options(command: Command) -> Command:
+def session_options(command: F) -> F:
     """--table, --set and --connect."""
     return click.option(
         "-t",
@@ -135,10 +135,10 @@ def session_options(command: Command) -> Command:
         help="A table from a file or a directory. Can be repeated. The format is inferred from the file names; to set "
         f"it, write NAME=FORMAT:PATH with one of {', '.join(FORMATS)}. Without NAME, the table of a file is named "
         "like the file, and each file and folder of a directory is a table.",
-    )(place_options(command))
+    )(target_options(command))
 
 
-def dialect_option(command: Command) -> Command:
+def dialect_option(command: F) -> F:
     """--dialect."""
     return click.option(
         "--dialect",
@@ -148,8 +148,8 @@ def dialect_option(command: Command) -> Command:
     )(command)
 
 
-def read_statements(text: str | None, file: str | None) -> list[Statement]:
-    """The statements of -c or --file; exactly one of them has to be there, with a statement in it."""
+def read_statements(text: str | None, file: str | None) -> list[ScriptStatement]:
+    """The statements of -c or --file. Raises unless exactly one of them is given and has a statement."""
     if (text is None) == (file is None):
         raise click.UsageError("give either -c SQL or --file FILE")
     if file is not None:
@@ -171,7 +171,8 @@ def _read(file: str) -> str:
 
 @dataclass(frozen=True)
 class SessionOptions:
-    """What the command line says about its session. `reads_file`: it has the tables of `sparkfusion.toml` too."""
+    """The options of the command line about its session. `reads_file`: whether the session also has the tables of
+    `sparkfusion.toml`."""
 
     target: str | None
     tables: tuple[Table, ...] = ()
@@ -184,7 +185,7 @@ class SessionOptions:
 @contextmanager
 def open_session(options: SessionOptions) -> Iterator[Session]:
     """A session on that target, with these tables and settings, and with those of `sparkfusion.toml`; closed, with its
-    query cancelled, however the block ends. Errors of the block are told how a missing table is given.
+    query cancelled, however the block ends. Errors of the block about a missing table get a hint how to add it.
     """
     import sparkfusion
 
@@ -196,7 +197,7 @@ def open_session(options: SessionOptions) -> Iterator[Session]:
         config[TARGET_PARTITIONS] = options.partitions
     if options.dialect is not None:
         config["sparkfusion.dialect"] = options.dialect
-    with started(options.target) as target, sparkfusion.connect(target, config=config) as session:
+    with open_target(options.target) as target, sparkfusion.connect(target, config=config) as session:
         for table in tables:
             register(session, table)
         try:

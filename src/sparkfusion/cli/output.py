@@ -1,4 +1,5 @@
-"""Results in every format: tables for people, CSV, JSON and files of Arrow as streams. Only tables collect rows."""
+"""Write results in every format. Tables for people hold their rows in memory; CSV, JSON and Arrow files are
+streamed."""
 
 from __future__ import annotations
 
@@ -28,9 +29,9 @@ from sparkfusion.errors import UserError
 
 OutputFormat = Literal["table", "vertical", "markdown", "csv", "json", "jsonl", "ndjson", "parquet", "arrow"]
 OUTPUT_FORMATS: tuple[OutputFormat, ...] = get_args(OutputFormat)
-Made = TypeVar("Made")
+T = TypeVar("T")
 HELD_FORMATS = ("table", "vertical", "markdown")
-"""For people: they are written when all rows are there, and `max_rows` holds for them."""
+"""The formats for people: they are written when all rows are there, at most `max_rows` of them."""
 BINARY_FORMATS = ("parquet", "arrow")
 _ENDINGS: dict[str, OutputFormat] = {
     ".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".md": "markdown", ".parquet": "parquet",
@@ -38,11 +39,11 @@ _ENDINGS: dict[str, OutputFormat] = {
 }  # fmt: skip
 
 _TEXT = ("", ".txt", ".log", ".out")
-_READABLE = 30  # a longer value is folded rather than its column left out
+_READABLE = 30  # a longer value is folded, and its column is not left out
 
 
 def format_for(path: str | None) -> OutputFormat:
-    """The format that the name of an output file means; a table without one.
+    """The format that the name of an output file implies; a table if there is none.
 
     >>> format_for("report.parquet"), format_for("report.txt"), format_for(None)
     ('parquet', 'table', 'table')
@@ -51,14 +52,14 @@ def format_for(path: str | None) -> OutputFormat:
 
 
 def describe_format(path: str) -> str | None:
-    """What to tell about a file whose name means no format; None if it means one, or is that of plain text.
+    """What to report about a file whose name implies no format; None if it implies one, or plain text.
 
     >>> describe_format("report.xyz"), describe_format("report.txt")
-    ("the name of 'report.xyz' tells no format, so it will be a table for people", None)
+    ("the name of 'report.xyz' implies no format, so it will be a table for people", None)
     """
     if Path(path).suffix.lower() in (*_ENDINGS, *_TEXT) or (Path(path).exists() and not Path(path).is_file()):
         return None
-    return f"the name of {path!r} tells no format, so it will be a table for people"
+    return f"the name of {path!r} implies no format, so it will be a table for people"
 
 
 def write(
@@ -70,11 +71,11 @@ def write(
     max_rows: int = 100,
     more: str = "--max-rows",
 ) -> int:
-    """Write a whole result and give the number of its rows.
+    """Write a whole result and return the number of its rows.
 
     Args:
         max_rows: how many rows are written in formats for people; the others are only counted.
-        more: what shows more rows, for the line that says how many are not shown.
+        more: the option that shows more rows, for the line that says how many are not shown.
     """
     names = unique_names(schema.names)
     if form in HELD_FORMATS:
@@ -96,13 +97,13 @@ def write(
 
 @contextmanager
 def destination(path: str | None) -> Iterator[TextIO]:
-    """Where output goes. A file appears whole under its name when everything went well, or not at all."""
+    """The stream that output goes to. A file appears under its name only when it is complete."""
     if path is None:
         yield sys.stdout
         sys.stdout.flush()
         return
     target = Path(path)
-    if target.exists() and not target.is_file():  # a pipe or a device has no place for a second file beside it
+    if target.exists() and not target.is_file():  # beside a pipe or a device, no second file can be made
         with _open_file(target, path) as out:
             yield out
         return
@@ -140,7 +141,7 @@ def count_of(number: int, noun: str) -> str:
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
-    """Column names that may be keys: SQL allows the same name twice.
+    """Column names made unique, for JSON keys: SQL allows the same name twice.
 
     >>> unique_names(["id", "id", "id_1"])
     ['id', 'id_2', 'id_1']
@@ -168,12 +169,12 @@ def _write_csv(names: list[str], batches: Iterable[pa.RecordBatch], out: TextIO)
     count = 0
     if names:
         out.write(",".join(map(csv_field, names)) + "\n")
-    if not names or not _is_output_file(out):  # who reads a pipe may wait for each row
+    if not names or not _is_output_file(out):  # the reader of a pipe may wait for each row
         for batch in batches:
             out.writelines((str(lines, "utf-8") for lines in csv_lines(batch)) if names else ["\n"] * batch.num_rows)
             count += batch.num_rows
         return count
-    out.flush()  # what follows goes around the text layer, which would decode and encode it again
+    out.flush()  # the rest bypasses the text layer, which would decode and encode it again
     for rows, lines in _convert_ahead(_join_small(batches), lambda batch: (batch.num_rows, list(csv_lines(batch)))):
         out.buffer.writelines(lines)
         count += rows
@@ -181,7 +182,7 @@ def _write_csv(names: list[str], batches: Iterable[pa.RecordBatch], out: TextIO)
 
 
 def _is_output_file(out: TextIO) -> bool:
-    """Whether this is a file, so that nobody waits for the next row. It may be standard output."""
+    """Whether output goes to a file, so that nobody waits for the next row. Standard output may be a file too."""
     try:
         return stat.S_ISREG(os.fstat(out.fileno()).st_mode)
     except OSError:
@@ -201,17 +202,19 @@ def _join_small(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _concat(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """One batch, or the same ones if their dictionaries together have more values than their type can count."""
+    """One batch, or the batches as they are if their dictionaries together have more values than the index type
+    allows."""
     try:
         return [pa.concat_batches(batches)] if batches else []
     except pa.ArrowInvalid:
         return batches
 
 
-def _convert_ahead(batches: Iterable[pa.RecordBatch], convert: Callable[[pa.RecordBatch], Made]) -> Iterator[Made]:
-    """Each batch converted, in order; on all cores, because Arrow needs no lock for it. A few batches are held."""
+def _convert_ahead(batches: Iterable[pa.RecordBatch], convert: Callable[[pa.RecordBatch], T]) -> Iterator[T]:
+    """Each batch converted, in order. It runs on all cores, because Arrow releases the GIL, and holds only a few
+    batches."""
     cores = available_cores()
-    pending: deque[Future[Made]] = deque()
+    pending: deque[Future[T]] = deque()
     with ThreadPoolExecutor(cores, "sparkfusion-output") as pool:
         for batch in batches:
             pending.append(pool.submit(convert, batch))
@@ -230,7 +233,7 @@ def _write_lines(names: list[str], batches: Iterable[pa.RecordBatch], out: TextI
 
 
 def _write_json(names: list[str], batches: Iterable[pa.RecordBatch], out: TextIO) -> int:
-    """One array, an object a line."""
+    """Write one JSON array, with an object in each line."""
     count, separator = 0, ""
     out.write("[")
     for batch in batches:
@@ -271,7 +274,7 @@ def columns_that_fit(names: Sequence[str], rows: Sequence[tuple[Plain, ...]], wi
 
 
 def _hold(batches: Iterable[pa.RecordBatch], max_rows: int) -> tuple[list[tuple[Plain, ...]], int]:
-    """The first rows, and how many there are."""
+    """The first rows, and the number of all rows."""
     shown: list[tuple[Plain, ...]] = []
     count = 0
     for batch in batches:

@@ -23,7 +23,8 @@ _REDRAWS_PER_SECOND = 5
 
 
 class ProgressLines:
-    """The lines of one session. `stop` may be called early and twice: before rows appear on the same terminal."""
+    """The progress lines of one session. `stop` may be called several times, for example before rows appear on the same
+    terminal."""
 
     def __init__(self, progress: Progress, console: Console) -> None:
         self.progress = progress
@@ -47,7 +48,7 @@ class ProgressLines:
             self._live.start()
 
     def step(self, name: str) -> None:
-        """Show that this goes on now, until a query is planned. From any thread."""
+        """Show the name of the current step, until a query is planned. Any thread may call it."""
         self._step = name
         self._began = time.time()
         self.progress.restart()

@@ -1,4 +1,4 @@
-"""Run one statement and write what it returns, with its progress meanwhile."""
+"""Run one statement, show its progress, and write its rows."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Ran:
     """A statement that has ended.
 
     Attributes:
-        rows: how many it gave; None for a statement that has none to give, such as SET.
-        seconds: from its text to its last row or its last file.
+        rows: how many rows it returned; None for a statement without rows, such as SET.
+        seconds: from its start to its last row or its last file.
     """
 
     rows: int | None
@@ -45,7 +45,7 @@ def run_statement(
     line.start()
     try:
         register_paths(session, sql)
-        frame = session.lazy_sql(sql)  # what writes is run by the stream: the progress shows its stages
+        frame = session.lazy_sql(sql)  # the stream runs statements that write, so progress shows them
         with frame.stream() as stream:
             batches: Iterator[pa.RecordBatch] = stream
             if form in HELD_FORMATS:
@@ -59,13 +59,14 @@ def run_statement(
 
 
 def _then_stop(line: ProgressLines, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """A table is printed when all rows are there; its progress is shown until then."""
+    """Pass on the batches and stop the progress after the last one: a table is printed when all rows are there."""
     yield from batches
     line.stop()
 
 
 def _stop_before_rows(line: ProgressLines, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows and progress share the terminal, so progress is erased before the first rows and the header."""
+    """Pass on the batches and erase the progress before the first rows and the header, which share the terminal with
+    it."""
     first = list(islice(batches, 1))
     line.stop()
     return chain(first, batches)

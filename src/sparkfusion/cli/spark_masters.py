@@ -1,4 +1,4 @@
-"""Clusters of Spark as targets of the command line: it starts the Spark session that a program would bring along."""
+"""Spark clusters as targets of the command line, which starts the Spark session itself."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def is_spark_master(target: str) -> bool:
 
 
 @contextmanager
-def started(target: str | None) -> Iterator[object]:
-    """What `sparkfusion.connect` takes for a target: for a master of Spark, a session there that lasts as long as the
-    `with`; otherwise the target as it is."""
+def open_target(target: str | None) -> Iterator[object]:
+    """The argument of `sparkfusion.connect` for a target. For a Spark master it is a Spark session, which is stopped at
+    the end of the `with`; otherwise it is the target itself."""
     if target is None or not is_spark_master(target):
         yield target
         return

@@ -1,4 +1,4 @@
-"""Standard streams as they are found: closed at the start, or left by their reader."""
+"""Standard streams that were closed at the start, or whose reader has left."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import sys
 
 
 def open_closed_streams() -> None:
-    """Let streams that a program was started without lead nowhere; the next file would get their place otherwise."""
+    """Open the null device for standard streams that were closed at the start. Otherwise the next file that is opened
+    would get their descriptor."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the first free place: this one
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free descriptor, which is this one
     if sys.stdin is None:
         sys.stdin = os.fdopen(0, encoding="utf-8")
     if sys.stdout is None:
@@ -22,7 +23,8 @@ def open_closed_streams() -> None:
 
 
 def discard_output() -> None:
-    """The reader of our output has closed the pipe: keep the interpreter from complaining when it flushes stdout."""
+    """Called when the reader of our output has closed the pipe. Keeps the interpreter from an error when it flushes
+    stdout."""
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

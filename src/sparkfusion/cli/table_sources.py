@@ -1,4 +1,5 @@
-"""Tables that no `--table` names: those of a directory, of `sparkfusion.toml`, and of paths in the SQL itself."""
+"""Find tables that `--table` does not name one by one: those of a directory, of `sparkfusion.toml`, and of paths in the
+SQL itself."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ _NO_CLAUSE = re.compile(r"\bdistinct\s+$", re.IGNORECASE)
 
 
 def tables_at(text: str) -> tuple[list[Table], list[str]]:
-    """The tables of `NAME=PATH`, of a file, or of a directory; and the names of what is in that and is no table."""
+    """The tables of `NAME=PATH`, of a file, or of a directory; and the names of other entries of the directory."""
     name, equals, _ = text.partition("=")
     if equals and (name.startswith('"') or "/" not in name):
         return [parse_table(text)], []
@@ -36,12 +37,12 @@ def tables_at(text: str) -> tuple[list[Table], list[str]]:
 
 
 def _name_of(path: Path) -> str:
-    """The table's name: that of the file without its extensions, in small letters, so that it needs no quotes."""
+    """The table's name: that of the file without its extensions, in lower case, so that it needs no quotes."""
     return (path.name if path.is_dir() else path.name.partition(".")[0]).lower()
 
 
 def _tables_in(directory: str) -> tuple[list[Table], list[str]]:
-    """Each folder and each file of the directory as a table."""
+    """Each entry of the directory as a table."""
     tables: dict[str, Table] = {}
     others, clashes = [], []
     for entry in sorted(Path(directory).iterdir()):
@@ -65,7 +66,7 @@ def _tables_in(directory: str) -> tuple[list[Table], list[str]]:
 
 
 def _may_be_table(directory: Path) -> bool:
-    """Whether it holds files, or folders of partitions such as `year=2026`. Other folders are not read."""
+    """Whether it contains files, or partition directories such as `year=2026`. Other directories are not read."""
     visible = (entry for entry in directory.iterdir() if not entry.name.startswith((".", "_")))
     return any("=" in entry.name or not entry.is_dir() for entry in visible)
 
@@ -84,7 +85,7 @@ def tables_of_file(file: ConfigFile) -> tuple[Table, ...]:
 
 
 def add_tables(first: Iterable[Table], more: Iterable[Table]) -> tuple[Table, ...]:
-    """The first ones, and those of `more` whose names are not taken."""
+    """The tables of `first`, and those of `more` whose names are not taken."""
     given = tuple(first)
     taken = {_plain_name(table.name) for table in given}
     return (*given, *(table for table in more if _plain_name(table.name) not in taken))
@@ -102,7 +103,7 @@ def _plain_name(name: str) -> str:
 def register_paths(session: Session, sql: str) -> None:
     """Register the files that a statement names in quotes where a table would be, each under its path.
 
-    Text in quotes is nothing else there, so a path that cannot be read is an error that says why.
+    In that place, quoted text can only be a path. So a path that cannot be read raises an error that says why.
     """
     paths = paths_in(sql)
     if not paths or session.config["sparkfusion.dialect"] != "datafusion":
@@ -114,7 +115,7 @@ def register_paths(session: Session, sql: str) -> None:
                 register(session, parse_table(f"{quote_name(path)}={path}"))
             except UnknownFormatError as error:
                 name = quote_name(_name_of(Path(path)))
-                words = f"cannot read {path!r} as a table: its name tells no format"
+                words = f"cannot read {path!r} as a table: its name implies no format"
                 hint = f"name it: create external table {name} stored as csv location '{path}', if it is CSV"
                 raise UserError(words, hint=f"{hint}; or on the command line --table {name}=csv:{path}") from error
             except ValueError as error:

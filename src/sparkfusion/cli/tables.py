@@ -1,4 +1,4 @@
-"""Tables of files: which file becomes which table, read as which format."""
+"""Tables of files: their names, paths and formats."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _ALIASES = {"ndjson": "json", "jsonl": "json"}
 _NO_OPTIONS = ("name", "path", "schema", "options", "object_store", "table_partition_cols", "file_sort_order")
 _BARE = re.compile(r"[a-z_][a-z0-9_]*")
 _GLOB = re.compile(r"[*?\[]")
-_PREFIX = re.compile(r"(\w{2,}):(?!//)")  # a single letter is a drive
+_PREFIX = re.compile(r"(\w{2,}):(?!//)")  # a single letter is a drive of Windows
 _MISSING = re.compile(r"\btable 'datafusion\.public\.([^']+)' not found")
 
 
 class UnknownFormatError(ValueError):
-    """The name of a file tells no format."""
+    """The name of a file implies no format."""
 
     def __init__(self, file: str, remedy: str) -> None:
         super().__init__(f"cannot infer the format of {file!r} from its name; {remedy}")
@@ -35,8 +35,8 @@ class UnknownFormatError(ValueError):
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the session to be. `extension` is what its files' names end with, `compression` what packed them.
-    `options` are arguments of the method that registers it."""
+    """A table to register in the session. `extension` is the ending of its files' names, `compression` that of the
+    files. `options` are arguments of the method that registers it."""
 
     name: str
     path: str
@@ -47,7 +47,7 @@ class Table:
 
 
 def parse_table(text: str) -> Table:
-    """Read the option's value; the format is forced by a prefix, or found from the file names.
+    """Parse the option's value. A prefix sets the format; otherwise the file names imply it.
 
     >>> parse_table("t=csv:s3://bucket/data.txt")
     Table(name='t', path='s3://bucket/data.txt', format='csv', extension='.txt', compression=None, options={})
@@ -75,7 +75,7 @@ def parse_table(text: str) -> Table:
 
 
 def register(session: Session, table: Table) -> None:
-    """Make the table known to the session. Usual endings, and what they tell, it finds itself."""
+    """Register the table. The session finds usual file extensions, and the compression they imply, by itself."""
     usual = format_of(table.extension) == table.format
     said: dict[str, Any] = {} if usual else {"file_extension": table.extension}
     if not usual and table.format in ("csv", "json"):
@@ -118,12 +118,12 @@ def _files_below(directory: str) -> Iterator[str]:
 
 
 def _ending(path: str) -> tuple[str, str | None]:
-    """What the file's name ends with, and the compression this tells."""
+    """The ending of the file's name, and the compression that it implies."""
     return ending_of(path.rstrip("/"))
 
 
 def check_unique(tables: tuple[Table, ...]) -> None:
-    """Two tables of one name are a mistake, not a replacement."""
+    """Raise if two tables have the same name: that is a mistake, not a replacement."""
     names = [table.name for table in tables]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -131,8 +131,8 @@ def check_unique(tables: tuple[Table, ...]) -> None:
 
 
 def hint_of(error: SparkfusionError) -> str | None:
-    """The error's own hint; if a table is not found, with the option that makes it one. As in SQL, a name without
-    quotes is one in small letters. A path in double quotes is a name to SQL.
+    """The error's own hint. If a table is not found, the hint also shows the option that adds it. As in SQL, a name
+    without quotes is read in lower case, and a path in double quotes is a name.
 
     >>> hint_of(UserError("table 'datafusion.public.t' not found", hint="known tables: u"))
     'known tables: u; --table t=PATH adds it'

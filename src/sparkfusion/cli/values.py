@@ -1,4 +1,5 @@
-"""Arrow columns as plain values and as text: exact decimals, nanoseconds kept, nothing lost to Python's types."""
+"""Convert Arrow columns to plain values and to text, with exact decimals and nanoseconds, which Python's types would
+lose."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ def _pairs(entries: pa.StructArray) -> Plain:
 
 
 def encode(value: Plain) -> str:
-    """The value as JSON. Decimals are numbers with all their digits; NaN and the infinities, which JSON lacks, strings.
+    """The value as JSON. Decimals are numbers with all their digits; NaN and the infinities, which JSON lacks, are
+    strings.
 
     >>> encode({"a": Decimal("1.10"), "b": [None, float("nan")]})
     '{"a":1.10,"b":[null,"NaN"]}'
@@ -72,7 +74,7 @@ def encode(value: Plain) -> str:
 
 
 def text(value: Plain) -> str:
-    """The value for people and CSV: strings bare, everything nested as JSON."""
+    """The value for people and CSV: strings without quotes, nested values as JSON."""
     match value:
         case str():
             return value

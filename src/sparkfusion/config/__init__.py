@@ -3,7 +3,7 @@
 The order in which sources are read is in `given_settings.py` and in `docs/settings.md`.
 """
 
-from sparkfusion.config.machine_limits import available_cores, fair_share, machine_memory, resident_bytes
+from sparkfusion.config.machine_limits import available_cores, fair_share, machine_memory, resident_bytes, task_share
 from sparkfusion.config.setting_list import ALWAYS, DIALECTS, MIB, PREFIX, SETTINGS, Setting, SettingType
 from sparkfusion.config.setting_values import check_dialect, lookup, parse, suggest
 from sparkfusion.config.settings import Settings
@@ -25,4 +25,5 @@ __all__ = [
     "parse",
     "resident_bytes",
     "suggest",
+    "task_share",
 ]

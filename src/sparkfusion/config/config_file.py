@@ -1,4 +1,4 @@
-"""`sparkfusion.toml`: where it is looked for, and what is in it."""
+"""Find and read `sparkfusion.toml`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ROOT = 0
 
 @dataclass(frozen=True)
 class TableEntry:
-    """A table of the file. `path` is absolute or a URL; without a `format`, file names tell it."""
+    """A table of the file. `path` is absolute or a URL; without a `format`, the file names imply it."""
 
     name: str
     path: str
@@ -33,7 +33,7 @@ class TableEntry:
 
 @dataclass(frozen=True)
 class ConfigFile:
-    """What a file says. `settings` have full names; `on` is where tasks run, None if the file does not say."""
+    """The content of a file. `settings` have full names; `on` is where tasks run, None if the file does not set it."""
 
     path: Path
     settings: Mapping[str, object]
@@ -42,7 +42,7 @@ class ConfigFile:
 
 
 def current_config_file() -> ConfigFile | None:
-    """The file that holds for this process, read now; None if there is none."""
+    """The file that applies to this process, read now; None if there is none."""
     try:
         here = Path.cwd()
     except FileNotFoundError:  # the directory was removed
@@ -54,8 +54,9 @@ def current_config_file() -> ConfigFile | None:
 def find_config_file(directory: Path, home: Path, environment: Mapping[str, str]) -> Path | None:
     """The file that the environment names; otherwise the nearest one in the directory and its parents.
 
-    Parents are searched up to the root of the project or the home directory. Outside both, only the directory itself
-    is: a file in a place such as /tmp may be anybody's. For the same reason a file of another user is refused.
+    Parents are searched up to the root of the project or the home directory. Outside both, only the directory itself is
+    searched, because a file in a place such as /tmp may be anybody's. For the same reason a file of another user is
+    refused.
     """
     named = environment.get(FILE_VARIABLE)
     if named is not None:
@@ -65,7 +66,7 @@ def find_config_file(directory: Path, home: Path, environment: Mapping[str, str]
                 hint=f"correct it, or unset it; if it is empty, no {FILE_NAME} is read",
             )
         return Path(named).resolve() if named else None
-    for parent in _searched(directory, home):
+    for parent in _search_path(directory, home):
         found = parent / FILE_NAME
         if found.is_file():
             _check_owner(found)
@@ -73,7 +74,7 @@ def find_config_file(directory: Path, home: Path, environment: Mapping[str, str]
     return None
 
 
-def _searched(directory: Path, home: Path) -> Iterator[Path]:
+def _search_path(directory: Path, home: Path) -> Iterator[Path]:
     """The directory and its parents, up to the one where the search ends."""
     chain = [directory, *directory.parents]
     ends = [
@@ -93,7 +94,8 @@ def _check_owner(found: Path) -> None:
 
 
 def read_config_file(path: Path) -> ConfigFile:
-    """What the file says; errors name the file and what is wrong in it. Setting values are checked by the session."""
+    """The content of a file. Errors name the file and what is wrong in it. The session checks the values of
+    settings."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -108,7 +110,7 @@ def read_config_file(path: Path) -> ConfigFile:
         _check_key(path, "key of [runner]", name, ("on",))
     on = runner.get("on")
     if on is not None and not isinstance(on, str):
-        raise UserError(f"{path}: 'on' takes a text", hint='such as on = "spark"')
+        raise UserError(f"{path}: 'on' must be a string", hint='write it like this: on = "spark"')
     tables = tuple(_read_table(path, name, given) for name, given in content.get("tables", {}).items())
     return ConfigFile(path, dict(_flatten(path, content.get("settings", {}))), tables, on)
 
@@ -120,14 +122,14 @@ def _check_key(path: Path, kind: str, name: str, known: tuple[str, ...]) -> None
 
 
 def _flatten(path: Path, given: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Full names and values: TOML reads a name with dots as tables inside tables."""
+    """The full names and values of settings. TOML reads a name with dots as nested tables."""
     for key, value in given.items():
         if isinstance(value, dict):
             yield from _flatten(path, value, f"{prefix}{key}.")
         elif isinstance(value, str | int | float):
             yield prefix + key, value
         else:
-            raise UserError(f"{path}: {prefix}{key} takes a text, a number, true or false")
+            raise UserError(f"{path}: {prefix}{key} must be a string, a number, true or false")
 
 
 def _read_table(path: Path, name: str, given: object) -> TableEntry:
@@ -141,7 +143,7 @@ def _read_table(path: Path, name: str, given: object) -> TableEntry:
         _check_key(path, f"key of table {name!r}", key, _TABLE_KEYS)
     form, options = entry.get("format"), entry.get("options", {})
     if not isinstance(form, str | None) or not isinstance(options, dict):
-        raise UserError(f"{path}: table {name!r} needs a text as format and a table as options")
+        raise UserError(f"{path}: table {name!r} needs a string as format and a table as options")
     place = entry["path"]
     if url_scheme(place) is None:
         ending = "/" if place.endswith("/") else ""

@@ -1,4 +1,4 @@
-"""Where values of settings come from before a session starts, in order: a later source wins.
+"""The sources of settings, in order. A later source wins.
 
 1. defaults, 2. `sparkfusion.toml`, 3. environment variables, 4. `spark.sparkfusion.*` of the SparkSession,
 5. `connect(config=…)`, 6. `SET` and `session.config`. This module reads 2 to 4.
@@ -24,14 +24,14 @@ SPARK_PREFIX = f"spark.{PREFIX}"
 VARIABLE_PREFIX = "SPARKFUSION_"
 TOKEN_VARIABLE = "SPARKFUSION_TOKEN"
 _OTHER_VARIABLES = {FILE_VARIABLE, TOKEN_VARIABLE}
-# Kubernetes gives every container such variables for each service, also for one called sparkfusion.
+# Kubernetes sets such variables in every container for each service, also for a service called sparkfusion.
 _OF_KUBERNETES = re.compile(r"\w+_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)")
 _log = logging.getLogger("sparkfusion")
 
 
 @dataclass(frozen=True)
 class GivenSetting:
-    """A value that somebody gave a setting. `source` says where, for people."""
+    """A value of a setting from one of the sources. `source` describes the source, for messages."""
 
     name: str
     value: object
@@ -48,13 +48,14 @@ def variable_of(name: str) -> str:
 
 
 def read_below_spark(file: ConfigFile | None, environment: Mapping[str, str]) -> list[GivenSetting]:
-    """What the file and the environment say, in order."""
+    """The settings of the file and of the environment, in order."""
     of_file = [] if file is None else [GivenSetting(*item, source=str(file.path)) for item in file.settings.items()]
     return [*of_file, *_read_variables(environment)]
 
 
 def _read_variables(environment: Mapping[str, str]) -> Iterator[GivenSetting]:
-    """A misspelt variable is an error. What is not like any of ours may be for another program: it is logged."""
+    """The settings of environment variables. A misspelt variable is an error. An unknown one that resembles none of
+    ours may be for another program, so it is only logged."""
     known = {variable_of(setting.name): setting.name for setting in SETTINGS}
     for variable in sorted(environment):
         if variable in known:
@@ -71,18 +72,20 @@ def _read_variables(environment: Mapping[str, str]) -> Iterator[GivenSetting]:
 
 @cache
 def _warn_of(variable: str) -> None:
-    """Once for each process."""
+    """Log an unknown variable, once for each process."""
     _log.warning("the environment variable %s is not a setting of sparkfusion, and is not used", variable)
 
 
 def is_unknown_variable(variable: str) -> bool:
-    """Whether a variable looks as if it were for us, and is not."""
+    """Whether a variable has our prefix, and neither belongs to sparkfusion nor comes from Kubernetes."""
+    if not variable.startswith(VARIABLE_PREFIX):
+        return False
     ours = {variable_of(setting.name) for setting in SETTINGS} | _OTHER_VARIABLES
-    return variable.startswith(VARIABLE_PREFIX) and variable not in ours and _OF_KUBERNETES.fullmatch(variable) is None
+    return variable not in ours and _OF_KUBERNETES.fullmatch(variable) is None
 
 
 def nearest_variable(variable: str) -> str | None:
-    """The variable that was probably meant; None if this is one of ours, or for another program.
+    """The variable that was probably meant; None if this is a known variable, or resembles none.
 
     >>> nearest_variable("SPARKFUSION_SLOT"), nearest_variable("SPARKFUSION_SLOTS"), nearest_variable("PATH")
     ('SPARKFUSION_SLOTS', None, None)
@@ -96,7 +99,7 @@ def nearest_variable(variable: str) -> str | None:
 
 
 def read_spark(configuration: Mapping[str, str]) -> list[GivenSetting]:
-    """What `spark.sparkfusion.*` say, among all of Spark's configuration. The session checks the names."""
+    """The settings of `spark.sparkfusion.*` in Spark's configuration. The session checks the names."""
     return [
         GivenSetting(name.removeprefix("spark."), value, name)
         for name, value in sorted(configuration.items())

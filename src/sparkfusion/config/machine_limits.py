@@ -1,4 +1,4 @@
-"""What this machine, or this container, has: cores and memory."""
+"""The cores and the memory of this machine or container."""
 
 from __future__ import annotations
 
@@ -9,23 +9,36 @@ from pathlib import Path
 from sparkfusion.config.setting_list import MIB
 
 PROCESSES = Path("/proc")
-"""Linux's. Elsewhere nobody sees that a process is ending, or how large it is."""
+"""Exists only on Linux. On other systems we cannot see whether a process is ending, or how much memory it uses."""
 
 _UNKNOWN_MEMORY = 4096 * MIB
-"""What a machine surely has that does not tell how much it has."""
+"""Assumed for a machine that does not report how much memory it has."""
 
 
 def available_cores() -> int:
     """Cores this process may use. In a container this is its CPU set, not the number of cores of the machine. A system
-    without CPU sets, such as macOS, tells the number of its cores."""
+    without CPU sets, such as macOS, reports the number of its cores."""
     if not hasattr(os, "sched_getaffinity"):
         return os.cpu_count() or 1
     return len(os.sched_getaffinity(0))
 
 
 def fair_share(slots: int) -> int:
-    """Bytes for one of so many tasks at once; the rest is for frames, and for memory that DataFusion does not count."""
+    """Bytes for one task if this many run at once. The rest is for frames, and for memory that DataFusion does not
+    count."""
     return max(64 * MIB, machine_memory() * 6 // 10 // slots)
+
+
+def task_share(partitions: int, slots: int, share: int | None = None) -> int:
+    """Bytes for a task of this many partitions, which run at once: one share for each partition, up to the number of
+    slots.
+
+    `share`: bytes of one slot; by default, the fair share.
+
+    >>> task_share(1, slots=4, share=100), task_share(3, slots=4, share=100), task_share(9, slots=4, share=100)
+    (100, 300, 400)
+    """
+    return (fair_share(slots) if share is None else share) * min(partitions, slots)
 
 
 @cache
@@ -33,7 +46,7 @@ def machine_memory() -> int:
     """Bytes of memory this process may use: the machine's, or its control group's limit where that is lower."""
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):  # not every system tells it
+    except (AttributeError, OSError, ValueError):  # not every system reports it
         total = _UNKNOWN_MEMORY
     try:
         limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 PREFIX = "sparkfusion."
+TARGET_PARTITIONS = "datafusion.execution.target_partitions"
 MIB = 1024 * 1024
 ALWAYS = -1
-"""The value of some sizes that makes a decision the same every time where it is right, whatever it costs."""
+"""A value of some sizes: always use the optimization if it is correct, regardless of cost."""
 
 DIALECTS = ("datafusion", "spark")
 
@@ -76,8 +77,8 @@ SETTINGS: tuple[Setting, ...] = (
         "bytes",
         64 * MIB,
         "If the build side of a shuffled join turns out to have at most this many bytes, and it costs less, it is "
-        "broadcast to every task, and the other side is not shuffled. 0 means never. -1 means always where that is "
-        "right, whatever it costs, for tests.",
+        "broadcast to every task, and the other side is not shuffled. 0 means never. -1 means always if it is "
+        "correct, regardless of cost (for tests).",
         minimum=-1,
     ),
     Setting(
@@ -85,8 +86,8 @@ SETTINGS: tuple[Setting, ...] = (
         "bytes",
         32 * MIB,
         "The keys of small filtered tables are computed first. They reduce the scans of large tables that are joined "
-        "with them, if the keys have at most this many bytes. 0 means never. -1 means always where that is right, "
-        "whatever it costs, for tests.",
+        "with them, if the keys have at most this many bytes. 0 means never. -1 means always if it is correct, "
+        "regardless of cost (for tests).",
         minimum=-1,
     ),
     Setting(
@@ -94,8 +95,8 @@ SETTINGS: tuple[Setting, ...] = (
         "bytes",
         64 * MIB,
         "If a query contains the same aggregate several times, as with a common table expression that it names twice, "
-        "the aggregate is computed once if it reads at least this many bytes. 0 means never. -1 means always where "
-        "that is right, whatever it costs, for tests.",
+        "the aggregate is computed once if it reads at least this many bytes. 0 means never. -1 means always if it "
+        "is correct, regardless of cost (for tests).",
         minimum=-1,
     ),
     Setting(
@@ -103,8 +104,8 @@ SETTINGS: tuple[Setting, ...] = (
         "bytes",
         64 * MIB,
         "A shuffle partition with at least this many bytes, and more than five times the median, is divided among "
-        "several tasks if it is the probe side of a join that allows it. 0 means never. -1 means every partition where "
-        "that is right, whatever it costs, for tests.",
+        "several tasks if it is the probe side of a join that allows it. 0 means never. -1 means every partition if it "
+        "is correct, regardless of cost (for tests).",
         minimum=-1,
     ),
     Setting(
@@ -113,7 +114,7 @@ SETTINGS: tuple[Setting, ...] = (
         4,
         "If the build side of a shuffled join turns out to have at least this many times the bytes of the probe side, "
         "and more than bytes_per_partition, the sides are swapped: the smaller one is held in memory. 0 means never. "
-        "-1 means always where that is right, for tests.",
+        "-1 means always if it is correct (for tests).",
         minimum=-1,
     ),
     Setting("sparkfusion.slots", "int", 0, "Tasks that run at the same time. 0 means one for each CPU core."),
@@ -181,7 +182,8 @@ SETTINGS: tuple[Setting, ...] = (
         "sparkfusion.resident_idle_seconds",
         "int",
         60,
-        "On Spark, resident workers that no query has used for so many seconds end. The next query starts them again.",
+        "On Spark, resident workers end when no query has used them for this many seconds. The next query starts them "
+        "again.",
         minimum=1,
     ),
     Setting(
@@ -228,7 +230,7 @@ SETTINGS: tuple[Setting, ...] = (
         "sparkfusion.worker_patience_seconds",
         "int",
         10,
-        "On workers (flight://… and resident ones), a worker that is silent for so many seconds counts as lost, and "
+        "On workers (flight://… and resident ones), a worker that is silent for this many seconds counts as lost, and "
         "its tasks run on others.",
         minimum=1,
     ),
@@ -237,8 +239,8 @@ SETTINGS: tuple[Setting, ...] = (
         "sparkfusion.max_worker_losses",
         "int",
         3,
-        "On workers (flight://… and resident ones), the query fails when so many workers were lost while they ran the "
-        "same task.",
+        "On workers (flight://… and resident ones), the query fails when this many workers were lost while they ran "
+        "the same task.",
         minimum=1,
     ),
     Setting(

@@ -32,7 +32,7 @@ def suggest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | No
 
 
 def parse(name: str, value: object) -> int | bool | str:
-    """Check a value and give it its type; sizes may carry a unit.
+    """Check a value and convert it to the setting's type; sizes may have a unit.
 
     >>> parse("sparkfusion.bytes_per_partition", "4MiB")
     4194304
@@ -57,7 +57,7 @@ def parse(name: str, value: object) -> int | bool | str:
 
 
 def check_dialect(name: str) -> str:
-    """The name of a dialect, if there is one of this name."""
+    """The name of a dialect; raises if there is none of this name."""
     return str(parse("sparkfusion.dialect", name))
 
 

@@ -10,7 +10,7 @@ from sparkfusion.config.setting_values import lookup, parse
 
 
 class Settings(Mapping[str, "int | bool | str"]):
-    """The values of one session. Values given by the user shadow defaults; `*_or_default` turn "auto" into numbers."""
+    """The values of one session. Values of the user override defaults; `*_or_default` turn "auto" into numbers."""
 
     def __init__(self, values: Mapping[str, object] | None = None) -> None:
         self._values: dict[str, int | bool | str] = {each.name: each.default for each in SETTINGS}

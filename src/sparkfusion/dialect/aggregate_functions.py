@@ -21,8 +21,8 @@ class AggregateCall:
     """A call that FILTER and OVER may follow.
 
     Attributes:
-        outer: what is done with the result afterwards, with `{0}` for it.
-        only: a condition of the rows that count, besides the user's own FILTER.
+        outer: the expression around the call, with `{0}` for the call.
+        only: a condition for the rows that count, in addition to the user's own FILTER.
     """
 
     call: str
@@ -35,7 +35,7 @@ class AggregateCall:
 
 
 Writer = Callable[[list[Typed], str], AggregateCall]
-"""The last argument is `distinct ` or nothing."""
+"""(arguments, `distinct ` or an empty string) → the call."""
 
 
 def _count(arguments: list[Typed], distinct: str) -> AggregateCall:
@@ -50,7 +50,7 @@ def _count(arguments: list[Typed], distinct: str) -> AggregateCall:
 
 
 def _sum(arguments: list[Typed], distinct: str) -> AggregateCall:
-    """A sum that does not fit is an error, as under ANSI; DataFusion would begin again from below."""
+    """A sum that does not fit its type is an error, as under ANSI; in DataFusion it would wrap around."""
     expect("sum", arguments, 1)
     value = prepare(arguments[0], "n", "sum")
     if kind_of(value.type) == "integer":
@@ -64,7 +64,7 @@ def _sum(arguments: list[Typed], distinct: str) -> AggregateCall:
 
 
 def _with_room(sql: str, precision: int, scale: int) -> str:
-    """A decimal of that many digits, in a type whose sums have room for ten billion rows: up to 76 digits."""
+    """Cast a decimal of this many digits to a type in which the sum of ten billion rows fits: up to 76 digits."""
     if precision + 10 <= MOST_DIGITS:
         return cast_sql(sql, pa.decimal128(precision, scale))
     return f"cast({sql} as decimal({precision + 10}, {scale}))"
@@ -88,7 +88,7 @@ def _same(name: str, spark_name: str | None = None) -> Writer:
     def write(arguments: list[Typed], distinct: str) -> AggregateCall:
         expect(spark_name or name, arguments, 1)
         if kind_of(arguments[0].type) in ("array", "map", "struct"):
-            raise refuse(f"{spark_name or name} of nested values", "it has no counterpart")
+            raise refuse(f"{spark_name or name} of nested values", "DataFusion has no equivalent")
         return AggregateCall(f"{name}({distinct}{arguments[0].sql})", arguments[0].type)
 
     return write
@@ -117,7 +117,7 @@ def _count_if(arguments: list[Typed], distinct: str) -> AggregateCall:
 
 
 def _collect(name: str, *, unique: bool) -> Writer:
-    """NULLs are left out, and there is an array without items if nothing is left."""
+    """An aggregate that collects values in an array, without NULLs. The array is empty if there are no values."""
 
     def write(arguments: list[Typed], distinct: str) -> AggregateCall:
         expect(name, arguments, 1)
@@ -133,7 +133,7 @@ def _collect(name: str, *, unique: bool) -> Writer:
 
 
 def _edge(name: str) -> Writer:
-    """`first` and `last`; a second argument that is true leaves NULLs out."""
+    """`first` and `last`. NULLs are left out if the second argument is true."""
 
     def write(arguments: list[Typed], distinct: str) -> AggregateCall:
         expect(name, arguments, 1, 2)
@@ -156,7 +156,7 @@ def _median(arguments: list[Typed], distinct: str) -> AggregateCall:
 
 def _percentile_at(value: Typed, fraction: object) -> AggregateCall:
     if fraction is None:
-        raise refuse("percentile with a fraction that is not a literal", "it has no counterpart")
+        raise refuse("percentile with a fraction that is not a literal", "DataFusion has no equivalent")
     number = convert(prepare(value, "n", "percentile"), _DOUBLE).sql
     return AggregateCall(f"percentile_cont({number}, {float(str(fraction))})", _DOUBLE)
 
@@ -218,7 +218,7 @@ WITH_DISTINCT = (
     "bool_and",
     "every",
 )
-"""Aggregates that may be of different values only."""
+"""Aggregates that DISTINCT is allowed in."""
 
 
 def _rank(name: str, kind: pa.DataType = _INT) -> Writer:

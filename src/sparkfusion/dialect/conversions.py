@@ -6,7 +6,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from sparkfusion.dialect.refusals import refuse, wrong
-from sparkfusion.dialect.typed_sql import Typed, failing
+from sparkfusion.dialect.typed_sql import Typed, failing_sql
 from sparkfusion.dialect.value_types import STRING, TIMESTAMP, cast_sql, common_type, is_number, kind_of
 
 _PLAIN = {
@@ -38,11 +38,11 @@ def type_named(node: exp.DataType) -> pa.DataType:
         return _PLAIN[name]
     if name == "ARRAY" and len(node.expressions) == 1:
         return pa.list_(type_named(node.expressions[0]))
-    raise refuse(f"the type {node.sql(dialect='spark')}", "it has no counterpart")
+    raise refuse(f"the type {node.sql(dialect='spark')}", "DataFusion has no equivalent")
 
 
 def convert(value: Typed, to: pa.DataType, *, tries: bool = False) -> Typed:
-    """A value in another type. Raises where DataFusion's conversion gives something else than Spark's."""
+    """Convert a value to another type. Raises where the results of DataFusion and Spark differ."""
     source, target = kind_of(value.type), kind_of(to)
     if value.type == to or (source == target and source in ("string", "binary")):
         return value
@@ -51,22 +51,22 @@ def convert(value: Typed, to: pa.DataType, *, tries: bool = False) -> Typed:
     _check(value.type, to)
     sql = value.sql
     if source == "timestamp" and value.type != TIMESTAMP:
-        sql = cast_sql(sql, TIMESTAMP)  # days and hours are those of UTC
+        sql = cast_sql(sql, TIMESTAMP)  # in UTC
         if to == TIMESTAMP:
             return Typed(sql, to)
     if source == "timestamp" and target == "string":
         return Typed(_TIME_TEXT.format(sql), STRING)
     if source == "string" and target == "boolean":
-        return Typed(_boolean_of(_trimmed(value), tries=tries), to)
+        return Typed(_boolean_of(_trim(value), tries=tries), to)
     if source == "string" and target in (*_NUMBERS, "date", "timestamp"):
-        sql = _trimmed(value)
+        sql = _trim(value)
     if source == "float" and target == "decimal":
-        sql = f"cast({sql} as varchar)"  # Spark rounds the digits that it prints
+        sql = f"cast({sql} as varchar)"  # Spark rounds the printed digits
     return Typed(cast_sql(sql, to, tries=tries), to)
 
 
 def coerce_all(values: list[Typed], what: str) -> list[Typed]:
-    """Values in the type that they have in common."""
+    """Convert values to their common type."""
     found: pa.DataType = pa.null()
     for each in values:
         wider = common_type(found, each.type)
@@ -76,8 +76,8 @@ def coerce_all(values: list[Typed], what: str) -> list[Typed]:
     return [convert(each, found) for each in values]
 
 
-def _trimmed(value: Typed) -> str:
-    """A text without blanks around it, which Spark leaves out when it casts."""
+def _trim(value: Typed) -> str:
+    """The text without surrounding whitespace, which Spark ignores in a cast."""
     if isinstance(value.value, str):
         return "'" + value.value.strip().replace("'", "''") + "'"
     return f"btrim({value.sql}, ' ')"
@@ -85,7 +85,7 @@ def _trimmed(value: Typed) -> str:
 
 def _boolean_of(sql: str, *, tries: bool) -> str:
     text = f"lower({sql})"
-    otherwise = "null" if tries else failing(f"concat('not a boolean: ', {sql})", pa.int32(), cast_sql)
+    otherwise = "null" if tries else failing_sql(f"concat('not a boolean: ', {sql})", pa.int32(), cast_sql)
     return (
         f"(case when {text} in ('t', 'true', 'y', 'yes', '1') then 1 "
         f"when {text} in ('f', 'false', 'n', 'no', '0') then 0 when {sql} is null then null else {otherwise} end = 1)"
@@ -112,7 +112,7 @@ def _check(source: pa.DataType, to: pa.DataType) -> None:
         case ("timestamp", "timestamp" | "string"):
             return
         case _:
-            raise refuse(f"a cast of {source} to {to}", "it has no counterpart with the same meaning")
+            raise refuse(f"a cast of {source} to {to}", "DataFusion has no equivalent with the same meaning")
 
 
 def _check_items(source: pa.DataType, to: pa.DataType) -> None:

@@ -1,4 +1,4 @@
-"""Patterns of dates: those of Java, which Spark uses, in the words of chrono, which DataFusion uses."""
+"""Translate date patterns of Java, which Spark uses, into those of chrono, which DataFusion uses."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def printing_pattern(pattern: object, what: str) -> str:
         elif token in _PRINTED:
             made.append(_PRINTED[token])
         else:
-            raise refuse(f"{what} with {token!r} in its pattern", "it has no counterpart")
+            raise refuse(f"{what} with {token!r} in its pattern", "DataFusion has no equivalent")
     return "".join(made)
 
 
 def reading_pattern(pattern: object, what: str) -> tuple[str, str]:
-    """The pattern for `to_date` and `to_timestamp`, and a regular expression for what Spark would take.
+    """The pattern for `to_date` and `to_timestamp`, and a regular expression for the texts that Spark accepts.
 
     >>> reading_pattern("yyyy-MM-dd", "to_date")
     ('%Y-%m-%d', '^[0-9]{4}\\\\-[0-9]{2}\\\\-[0-9]{2}$')
@@ -48,7 +48,7 @@ def reading_pattern(pattern: object, what: str) -> tuple[str, str]:
             expected.append(re.escape(text))
             continue
         if token not in _READ or token in seen:
-            raise refuse(f"{what} with {token!r} in its pattern", "only yyyy, MM, dd, HH, mm and ss are read")
+            raise refuse(f"{what} with {token!r} in its pattern", "only yyyy, MM, dd, HH, mm and ss are supported")
         seen.append(token)
         made.append(_READ[token][0])
         expected.append(_READ[token][1].replace(r"\d", "[0-9]"))
@@ -58,7 +58,7 @@ def reading_pattern(pattern: object, what: str) -> tuple[str, str]:
 
 
 def _tokens(pattern: object, what: str) -> list[tuple[str, str | None]]:
-    """The letters of a pattern, and the texts between them."""
+    """The groups of letters of a pattern, and the literal texts between them."""
     if not isinstance(pattern, str):
         raise refuse(f"{what} with a pattern that is not a literal", "it cannot be translated")
     found: list[tuple[str, str | None]] = []

@@ -37,7 +37,7 @@ _BINARY: dict[type[exp.Expr], Callable[[Typed, Typed], Typed]] = {
 
 
 class EnclosingQuery(Protocol):
-    """What expressions need of the query that they are in. `values` are those of parameters."""
+    """The query around an expression, as far as the expression needs it. `values` are the values of parameters."""
 
     @property
     def values(self) -> Mapping[str, object]: ...
@@ -72,11 +72,11 @@ class ExpressionWriter:
         return self.query.write_call(self, node)
 
     def row_filter(self, node: exp.Expr) -> Typed:
-        """A condition of rows, for which NULL is like false.
+        """A condition that filters rows, in which NULL is like false.
 
         Spark does not compute the right side of AND and OR where the left side decides. DataFusion computes both sides
-        for all rows of a batch, so a right side that may fail is put into a CASE: of numbers, because DataFusion makes
-        AND and OR of a CASE of booleans.
+        for all rows of a batch, so a right side that may fail is put into a CASE. The CASE returns numbers, because
+        DataFusion rewrites a CASE of booleans to AND and OR.
         """
         inner = _inside(node)
         if not isinstance(inner, exp.And | exp.Or):
@@ -94,7 +94,7 @@ class ExpressionWriter:
         return Typed(made, pa.bool_())
 
     def condition(self, node: exp.Expr) -> Typed:
-        """An expression where Spark wants a boolean."""
+        """An expression that must be a boolean."""
         made = self.write(node)
         if kind_of(made.type) not in ("boolean", "null"):
             raise wrong(f"{spark_text(node)} is {made.type}, where a boolean is expected")
@@ -104,22 +104,22 @@ class ExpressionWriter:
 
     def _column(self, node: exp.Expr) -> Typed:
         assert isinstance(node, exp.Column)
-        return self.named([part.name for part in node.parts])
+        return self.find_column([part.name for part in node.parts])
 
-    def named(self, parts: list[str]) -> Typed:
+    def find_column(self, parts: list[str]) -> Typed:
         found, fields = self.scope.find(parts)
         for name in fields:
             found = access_field(found, name)
         return found
 
     def _identifier(self, node: exp.Expr) -> Typed:
-        return self.named([node.name])
+        return self.find_column([node.name])
 
     def _literal(self, node: exp.Expr) -> Typed:
         return text_literal(node.name) if node.args.get("is_string") else number_literal(node.name)
 
     def _placeholder(self, node: exp.Expr) -> Typed:
-        """`:name`."""
+        """The value of the parameter `:name`."""
         if not node.name or node.name not in self.query.values:
             hint = "write it as :name, and give its value: session.sql(text, {'name': value})"
             raise wrong(f"parameter {spark_text(node)} has no value", hint)
@@ -177,7 +177,7 @@ class ExpressionWriter:
         return self.query.write_call(self, call)
 
     def _concat(self, node: exp.Expr) -> Typed:
-        return text_literal("".join(each.name for each in node.expressions))  # literals beside each other
+        return text_literal("".join(each.name for each in node.expressions))  # adjacent literals
 
     # ---- conditions
 
@@ -200,7 +200,7 @@ class ExpressionWriter:
             return Typed(f"({value.sql} is null)", pa.bool_())
         if isinstance(what, exp.Boolean):
             return Typed(f"({self.condition(node.this).sql} is {'true' if what.this else 'false'})", pa.bool_())
-        raise refuse(spark_text(node), "it has no counterpart")
+        raise refuse(spark_text(node), "DataFusion has no equivalent")
 
     def _between(self, node: exp.Expr) -> Typed:
         value, low, high = self.write(node.this), self.write(node.args["low"]), self.write(node.args["high"])
@@ -222,7 +222,7 @@ class ExpressionWriter:
 
     def _exists(self, node: exp.Expr) -> Typed:
         if not isinstance(node.this, exp.Query):
-            raise refuse("the function exists", "higher-order functions have no counterpart")
+            raise refuse("the function exists", "DataFusion has no equivalent of higher-order functions")
         return Typed(f"exists ({self.query.write_query(node.this, self.scope).sql})", pa.bool_())
 
     def _subquery(self, node: exp.Expr) -> Typed:
@@ -264,7 +264,7 @@ class ExpressionWriter:
         otherwise = node.args.get("false")
         values = [self.write(node.args["true"]), self.write(otherwise) if otherwise is not None else NULL]
         first, second = coerce_all(values, spark_text(node))
-        (test,) = _escaped([self.condition(node.this).sql])
+        (test,) = _escape_braces([self.condition(node.this).sql])
         made = f"case when {test} then {{0}} else {{1}} end"
         return _choose(node, made, [first, second])
 
@@ -273,7 +273,7 @@ class ExpressionWriter:
         values = [self.write(each.args["true"]) for each in branches]
         values = coerce_all([*values, self.write(default) if default is not None else NULL], "CASE")
         tests = [self._test(node, each.this) for each in branches]
-        chosen = " ".join(f"when {test} then {{{n}}}" for n, test in enumerate(_escaped(tests)))
+        chosen = " ".join(f"when {test} then {{{n}}}" for n, test in enumerate(_escape_braces(tests)))
         return _choose(node, f"case {chosen} else {{{len(tests)}}} end", values)
 
     def _test(self, case: exp.Expr, test: exp.Expr) -> str:
@@ -288,7 +288,7 @@ class ExpressionWriter:
         return convert(made, type_named(node.args["to"]))
 
     def _trycast(self, node: exp.Expr) -> Typed:
-        """sqlglot calls every CAST of Spark so; the safe ones are TRY_CAST."""
+        """sqlglot uses this node for every CAST of Spark; only those marked as safe are TRY_CAST."""
         value, to = self.write(node.this), type_named(node.args["to"])
         return convert(value, to, tries=bool(node.args.get("safe")))
 
@@ -301,14 +301,15 @@ class ExpressionWriter:
 
 
 def _choose(node: exp.Expr, template: str, values: list[Typed]) -> Typed:
-    """A CASE. One of booleans that may fail is one of numbers, which DataFusion does not compute for all rows."""
+    """Write a CASE. If it has booleans and may fail, it is written with numbers, so that DataFusion does not compute it
+    for all rows."""
     if values[0].type == pa.bool_() and can_fail(node):
         numbers = [f"cast({each.sql} as int)" for each in values]
         return Typed(f"({template.format(*numbers)} = 1)", pa.bool_())
     return Typed(template.format(*(each.sql for each in values)), values[0].type)
 
 
-def _escaped(texts: list[str]) -> list[str]:
+def _escape_braces(texts: list[str]) -> list[str]:
     return [text.replace("{", "{{").replace("}", "}}") for text in texts]
 
 
@@ -317,7 +318,7 @@ _FAILING_CALLS = ("element_at", "make_date", "mod", "pmod", "split_part", "to_da
 
 
 def can_fail(node: exp.Expr) -> bool:
-    """Whether an expression may fail for some rows and not for others; overflows do not count."""
+    """Whether an expression may fail for some rows; overflows do not count."""
     return any(
         isinstance(each, exp.Bracket)
         or (isinstance(each, _DIVISIONS) and not isinstance(each.expression, exp.Literal))

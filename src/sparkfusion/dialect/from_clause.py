@@ -40,7 +40,7 @@ _KINDS = {
 
 @dataclass
 class FromSource:
-    """The text of FROM, so far, and what it gives. `ordered` if it is a subquery whose rows have an order in Spark."""
+    """The text of FROM so far, and its columns. `ordered`: whether it is a subquery whose rows are sorted in Spark."""
 
     sql: str
     scope: Scope
@@ -52,8 +52,8 @@ class FromWriter:
     """Writes the FROM of one query.
 
     Attributes:
-        views: the queries of WITH that are seen here, by their names in lower case; their text is their own name.
-        names: numbers for names that the text needs and the query has not.
+        views: the queries of WITH that are visible here, by their names in lower case; their text is their name.
+        names: numbers for generated names.
     """
 
     find_table: FindTable
@@ -80,30 +80,30 @@ class FromWriter:
     def _relation(self, node: exp.Expr) -> FromSource:
         for name, value in node.args.items():
             if value and name not in _KEPT:
-                raise refuse(f"{name.strip('_').upper()} in FROM ({spark_text(node)})", "it has no counterpart")
+                raise refuse(f"{name.strip('_').upper()} in FROM ({spark_text(node)})", "DataFusion has no equivalent")
         if isinstance(node, exp.Table):
             made = self._table(node)
         elif isinstance(node, exp.Values):
             made = self._values(node)
         elif isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
-            made = self._derived(node, self.write_query(node.this, None))
+            made = self._derived_table(node, self.write_query(node.this, None))
         elif isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table):
             made = self._relation(node.this)
             for join in node.this.args.get("joins", []):
                 made = self._join(made, join)
         else:
-            raise refuse(f"{spark_text(node)} in FROM", "it has no counterpart")
+            raise refuse(f"{spark_text(node)} in FROM", "DataFusion has no equivalent")
         for lateral in node.args.get("laterals", []):
             made = self._lateral(made, lateral)
         return made
 
     def _table(self, node: exp.Table) -> FromSource:
         if not isinstance(node.this, exp.Identifier):
-            raise refuse(f"{spark_text(node)} in FROM", "table functions have no counterpart")
+            raise refuse(f"{spark_text(node)} in FROM", "DataFusion has no equivalent of table functions")
         names = [part.name for part in node.parts]
         if len(names) == 2 and names[0].lower() in _FILE_FORMATS and "/" in names[1]:
             hint = "register the files as a table, or let Spark read them: spark.read.parquet(path)"
-            raise refuse(f"{spark_text(node)} in FROM", "files are not read by their path", hint)
+            raise refuse(f"{spark_text(node)} in FROM", "files cannot be read by their path", hint)
         alias = node.alias or names[-1]
         view = self.views.get(names[0].lower()) if len(names) == 1 else None
         if view is not None and node.args.get("version"):
@@ -114,19 +114,19 @@ class FromWriter:
         else:
             sql, schema = self.find_table([*names[:-1], names[-1] + _version(node)])
             columns = [(each.name, each.name, each.type) for each in schema]
-        columns = _renamed(node, columns)
+        columns = _rename_columns(node, columns)
         parts = (alias,) if node.alias else tuple(names)
         ordered = view is not None and view.ordered
         return FromSource(f"{sql} as {quote(alias)}", self._scope(relation_of(alias, parts, columns)), ordered)
 
-    def _derived(self, node: exp.Expr, inner: Written) -> FromSource:
+    def _derived_table(self, node: exp.Expr, inner: Written) -> FromSource:
         alias = node.alias or f"__q{next(self.names)}"
-        columns = _renamed(node, [(each.name, each.own_name, each.type) for each in inner.columns])
+        columns = _rename_columns(node, [(each.name, each.own_name, each.type) for each in inner.columns])
         scope = self._scope(relation_of(alias, (alias,), columns))
         return FromSource(f"({inner.sql}) as {quote(alias)}", scope, inner.ordered)
 
     def _values(self, node: exp.Values) -> FromSource:
-        return self._derived(node, self.inline_table(node))
+        return self._derived_table(node, self.inline_table(node))
 
     def inline_table(self, node: exp.Values) -> Written:
         """`VALUES (1, 'a'), (2, 'b')`: the columns are called col1, col2 and so on."""
@@ -150,7 +150,7 @@ class FromWriter:
         natural = "NATURAL" in words
         word = " ".join(each for each in words[1:] if each and each != "OUTER")
         if word not in _KINDS or words[0] not in ("", "NATURAL"):
-            raise refuse(f"{' '.join(words).strip()} JOIN", "it has no counterpart")
+            raise refuse(f"{' '.join(words).strip()} JOIN", "DataFusion has no equivalent")
         kind = _KINDS[word]
         shared = [each.name for each in join.args.get("using") or []]
         if natural:
@@ -175,7 +175,7 @@ class FromWriter:
     def _lateral(self, source: FromSource, lateral: exp.Expr) -> FromSource:
         check_parts(lateral)
         if not isinstance(lateral, exp.Lateral) or not lateral.args.get("view"):
-            raise refuse(spark_text(lateral), "only LATERAL VIEW is read")
+            raise refuse(spark_text(lateral), "only LATERAL VIEW is supported")
         alias = lateral.args.get("alias")
         names = [each.name for each in alias.columns] if alias is not None else []
         table = alias.name if alias is not None else ""
@@ -184,17 +184,17 @@ class FromWriter:
     def explode(
         self, source: FromSource, call: exp.Expr, names: Sequence[str], table: str, *, outer: bool = False
     ) -> FromSource:
-        """One row for each item of an array or map, beside the columns of its row.
+        """Make one row for each item of an array or map, with the other columns of its row.
 
-        The whole of FROM becomes a subquery, whose columns have numbers.
+        FROM so far becomes a subquery with numbered columns.
         """
         name = call.name.lower() if isinstance(call, exp.Anonymous) else spark_text(call)
         if name not in GENERATORS or len(call.expressions) != 1:
-            raise refuse(f"{name} as a source of rows", "only explode and posexplode are read")
+            raise refuse(f"{name} as a source of rows", "only explode and posexplode are supported")
         items, is_map = as_list(self.writer_of(source.scope).write(call.expressions[0]), name)
         outer = outer or name.endswith("_outer")
         made = f"__e{next(self.names)}"
-        kept, moved = _numbered(source.scope, made)
+        kept, moved = _number_columns(source.scope, made)
         unnested = [f'unnest({_or_one(items.sql, items.sql, outer=outer)}) as "item"']
         if name.startswith("pos"):
             numbers = f"range(0, cast(cardinality({items.sql}) as bigint))"
@@ -218,20 +218,20 @@ class FromWriter:
 
 
 def _version(node: exp.Table) -> str:
-    """What names a version of a table, after its own name: nothing, or AS OF."""
+    """The AS OF clause of a table; empty if there is none."""
     version = node.args.get("version")
     if version is None:
         return ""
     kind, value = version.this, version.expression
     if version.args.get("kind") != "AS OF" or not isinstance(value, exp.Literal) or set("'\\") & set(value.name):
-        raise refuse(f"{spark_text(node)} in FROM", "a version is read as a number or a plain text only")
+        raise refuse(f"{spark_text(node)} in FROM", "a version must be a number or a plain string")
     if kind == "TIMESTAMP" and not value.is_string:
-        raise refuse(f"{spark_text(node)} in FROM", "a time is read as a text only")
+        raise refuse(f"{spark_text(node)} in FROM", "a time must be a string")
     return f" {kind} AS OF {value.name}"
 
 
-def _renamed(node: exp.Expr, columns: list[tuple[str, str, pa.DataType]]) -> list[tuple[str, str, pa.DataType]]:
-    """Columns under the names of `t(a, b)`."""
+def _rename_columns(node: exp.Expr, columns: list[tuple[str, str, pa.DataType]]) -> list[tuple[str, str, pa.DataType]]:
+    """The columns with the names of an alias such as `t(a, b)`."""
     alias = node.args.get("alias")
     names = [each.name for each in alias.columns] if alias is not None else []
     if not names:
@@ -244,7 +244,7 @@ def _renamed(node: exp.Expr, columns: list[tuple[str, str, pa.DataType]]) -> lis
 def _merge(
     kind: str, names: Sequence[str], pairs: Sequence[tuple[Typed, Typed]], before: Sequence[VisibleColumn]
 ) -> list[VisibleColumn]:
-    """The columns of USING: of the side that has all rows, or of whichever side has a row."""
+    """The columns of USING: those of the side that keeps all rows, or the first that is not NULL in a full join."""
     made = []
     for name, pair in zip(names, pairs, strict=True):
         left, right = coerce_all(list(pair), "USING")
@@ -254,8 +254,8 @@ def _merge(
     return [*made, *(each for each in before if each.name.lower() not in known)]
 
 
-def _numbered(scope: Scope, alias: str) -> tuple[list[str], Scope]:
-    """The columns of a scope with numbers for names, and the scope of the subquery that has them."""
+def _number_columns(scope: Scope, alias: str) -> tuple[list[str], Scope]:
+    """The columns of a scope with numbers as names, and the scope of the subquery that has them."""
     kept: list[str] = []
 
     def move(column: VisibleColumn) -> VisibleColumn:
@@ -268,5 +268,5 @@ def _numbered(scope: Scope, alias: str) -> tuple[list[str], Scope]:
 
 
 def _or_one(array: str, items: str, *, outer: bool) -> str:
-    """An array, or one with NULL alone if the array has no items and the row stays."""
+    """The items of an array. With `outer`, an empty array becomes one NULL, so that the row stays."""
     return f"case when cardinality({array}) > 0 then {items} else make_array(null) end" if outer else items

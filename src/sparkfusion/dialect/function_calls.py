@@ -30,7 +30,7 @@ from sparkfusion.dialect.windows import write_over
 FORMS: dict[str, tuple[Form, ...]] = {**TEXT_FORMS, **NUMBER_FORMS, **TIME_FORMS}
 SPECIALS: dict[str, Special] = {**TEXT_SPECIALS, **NUMBER_SPECIALS, **TIME_SPECIALS, **NESTED_SPECIALS}
 GENERATORS = ("explode", "explode_outer", "posexplode", "posexplode_outer")
-SPARK_FUNCTIONS = (
+CALLED_SPARK_FUNCTIONS = (
     "add_months", "base64", "bin", "bit_count", "crc32", "factorial", "hex", "last_day", "next_day", "sha1", "sha2",
     "soundex", "unhex",
 )  # fmt: skip
@@ -52,7 +52,7 @@ def function_names() -> list[str]:
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    """Whether an expression aggregates rows; what is inside subqueries and OVER does not count."""
+    """Whether an expression aggregates rows; calls inside subqueries and OVER do not count."""
     if isinstance(node, exp.Query):
         return False
     if isinstance(node, exp.Window):
@@ -72,22 +72,22 @@ class CallWriter:
     def write(self, writer: ExpressionWriter, node: exp.Expr) -> Typed:
         if isinstance(node, exp.Window):
             made = self._aggregate(writer, node.this, windowed=True)
-            filtered = _filtered(writer, node.this, made)
+            filtered = _filter_call(writer, node.this, made)
             return made.finish(f"{filtered} over ({write_over(writer, node)})")
         if isinstance(node, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
             made = self._aggregate(writer, node)
-            return made.finish(_filtered(writer, node, made))
+            return made.finish(_filter_call(writer, node, made))
         name, arguments = _call(node)
         if name in AGGREGATES:
             made = self._aggregate(writer, node)
-            return made.finish(_filtered(writer, node, made))
+            return made.finish(_filter_call(writer, node, made))
         return self._scalar(writer, name, arguments)
 
     def _scalar(self, writer: ExpressionWriter, name: str, arguments: list[exp.Expr]) -> Typed:
         if name == "struct":
             return _struct(writer, arguments)
         if any(isinstance(each, exp.Lambda) for each in arguments):
-            raise refuse(f"the function {name}", "higher-order functions have no counterpart")
+            raise refuse(f"the function {name}", "DataFusion has no equivalent of higher-order functions")
         if name in GENERATORS:
             raise refuse(f"{name} inside an expression", "rows are made by a column of SELECT, or a LATERAL VIEW")
         if name in WINDOW_FUNCTIONS:
@@ -102,7 +102,7 @@ class CallWriter:
         if name in self._own:
             places = ", ".join(f"{{{n}}}" for n in range(len(values)))
             return writer.probe.build(f'"{name}"({places})', *values)
-        raise refuse(f"the function {name}", "it has no counterpart with the same meaning")
+        raise refuse(f"the function {name}", "DataFusion has no equivalent with the same meaning")
 
     def _aggregate(self, writer: ExpressionWriter, node: exp.Expr, *, windowed: bool = False) -> AggregateCall:
         if isinstance(node, exp.Filter):
@@ -114,18 +114,18 @@ class CallWriter:
         name, arguments = _call(node)
         table: dict[str, Writer] = {**AGGREGATES, **WINDOW_FUNCTIONS} if windowed else AGGREGATES
         if name not in table:
-            raise refuse(f"the function {name}", "it has no counterpart with the same meaning")
+            raise refuse(f"the function {name}", "DataFusion has no equivalent with the same meaning")
         distinct = ""
         if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
             distinct, arguments = "distinct ", arguments[0].expressions
             if name not in WITH_DISTINCT:
-                raise refuse(f"{name} with DISTINCT", "it has no counterpart")
+                raise refuse(f"{name} with DISTINCT", "DataFusion has no equivalent")
         if name == "count" and len(arguments) == 1 and isinstance(arguments[0], exp.Star):
             return AggregateCall("count(*)", table[name]([text_literal("")], "").type)
         return table[name]([writer.write(each) for each in arguments], distinct)
 
 
-def _filtered(writer: ExpressionWriter, node: exp.Expr, made: AggregateCall) -> str:
+def _filter_call(writer: ExpressionWriter, node: exp.Expr, made: AggregateCall) -> str:
     conditions = [made.only] if made.only is not None else []
     while isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
         node = node.this
@@ -135,7 +135,7 @@ def _filtered(writer: ExpressionWriter, node: exp.Expr, made: AggregateCall) -> 
 
 
 def _call(node: exp.Expr) -> tuple[str, list[exp.Expr]]:
-    """The name and the arguments of a call; calls with keywords between their arguments are like any other."""
+    """The name and the arguments of a call, also of calls with keywords between their arguments."""
     if isinstance(node, exp.Any):
         return "any", [node.this.unnest()]
     if isinstance(node, exp.Anonymous):
@@ -153,7 +153,7 @@ def _call(node: exp.Expr) -> tuple[str, list[exp.Expr]]:
         name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or ""), "btrim")
         characters = [node.expression] if node.args.get("expression") is not None else []
         return name, [node.this, *characters] if name == "btrim" else [*characters, node.this]
-    raise refuse(spark_text(node), "it has no counterpart")
+    raise refuse(spark_text(node), "DataFusion has no equivalent")
 
 
 def _struct(writer: ExpressionWriter, arguments: list[exp.Expr]) -> Typed:

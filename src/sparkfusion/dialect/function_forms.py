@@ -1,4 +1,5 @@
-"""How a function of Spark is written: a template for DataFusion, what its arguments become first, and its type."""
+"""How a function of Spark is written: a template for DataFusion, the types of its arguments, and the type of its
+result."""
 
 from __future__ import annotations
 
@@ -21,18 +22,19 @@ _TARGETS: Mapping[str, pa.DataType] = {
     "D": pa.date32(),
     "t": TIMESTAMP,
 }
-"""Letters of arguments: string, int, bigint, double, boolean, date, timestamp. Others: number, array, map, x any."""
+"""The letters for argument types: string, int, bigint, double, boolean, date, timestamp. Other letters: number, array,
+map, and x for any type."""
 
 Special = Callable[[list[Typed]], Typed]
 
 
 @dataclass(frozen=True)
 class Form:
-    """One way to call a function: as many arguments as `takes` has letters.
+    """One way to call a function. `takes` has a letter for each argument.
 
     Attributes:
         template: the call, with `{0}` for the first argument.
-        gives: the type of the result. `cast` says whether DataFusion has another one.
+        gives: the type of the result. `cast`: whether DataFusion's result has another type and must be cast.
     """
 
     template: str
@@ -47,7 +49,7 @@ class Form:
 
 
 def prepare(value: Typed, letter: str, name: str) -> Typed:
-    """An argument in the type that the function takes."""
+    """Convert an argument to the type of its letter."""
     kind = kind_of(value.type)
     if letter == "x" or (kind == "null" and letter in "am"):
         return value

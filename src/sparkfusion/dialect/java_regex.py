@@ -1,4 +1,4 @@
-"""Regular expressions: those that mean the same to Java, which Spark uses, and to Rust, which DataFusion uses."""
+"""Translate regular expressions of Java, which Spark uses, into those of Rust, which DataFusion uses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _REFUSED = (
     (re.compile(r"\(\?>|[*+?}]\+"), "it has a possessive quantifier or an atomic group"),
     (re.compile(r"\\[1-9]|\\k<"), "it refers back to a group"),
     (re.compile(r"\[[^\]]*(?:&&|--|~~|\[)"), "it has a class inside a class"),
-    (re.compile(r"\\[GZzQEhHvVRXuNc0]"), "it has an escape that Rust has not, or has with another meaning"),
+    (
+        re.compile(r"\\[GZzQEhHvVRXuNc0]"),
+        "it has an escape that Rust does not have, or that means something else there",
+    ),
     (re.compile(r"\\[pP]"), "Unicode classes have other names"),
     (re.compile(r"\(\?[a-zA-Z-]+[:)]"), "flags mean something else in Rust"),
 )
@@ -25,12 +28,12 @@ _INSIDE = {"w": "0-9A-Za-z_", "d": "0-9", "s": r" \t\n\x0B\f\r"}
 
 
 def checked_pattern(pattern: Typed, what: str, *, finds: bool = False) -> Typed:
-    r"""A pattern in Rust's syntax. `\d`, `\w` and `\s` are ASCII for Java.
+    r"""The pattern in Rust's syntax. In Java, `\d`, `\w` and `\s` match only ASCII.
 
-    Raises if it is not a literal, or has a part that the two understand differently.
+    Raises if it is not a literal, or has a part that means something else in Rust.
 
     Args:
-        finds: only whether it matches is asked, not what.
+        finds: whether only a match is asked for, and not its text.
     """
     if not isinstance(pattern.value, str) or kind_of(pattern.type) != "string":
         raise refuse(
@@ -82,7 +85,7 @@ def _escape(escaped: str, shown: str, *, inside: bool) -> str:
     if escaped in "bB":
         raise refuse(shown, "word boundaries differ outside of ASCII")
     if escaped in "<>":
-        return escaped  # ends of words in Rust
+        return escaped  # word boundaries in Rust
     return (_INSIDE if inside else _ASCII).get(escaped, "\\" + escaped)
 
 

@@ -1,4 +1,5 @@
-"""Which parts of sqlglot's nodes are read here. A part that nobody reads would change the meaning in silence."""
+"""The parts of sqlglot's nodes that the dialect reads. Ignoring any other part would silently change the meaning of a
+query."""
 
 from __future__ import annotations
 
@@ -44,8 +45,8 @@ _BESIDES: dict[type[exp.Expr], set[str]] = {
 
 
 def check_parts(node: exp.Expr) -> None:
-    """Raise if a node has a part that is not read."""
+    """Raise if a node has a part that the dialect does not read."""
     known = _ALWAYS | _BESIDES.get(type(node), set())
     for name, value in node.args.items():
         if value and name not in known:
-            raise refuse(f"{name.strip('_').upper()} in {spark_text(node)}", "it has no counterpart")
+            raise refuse(f"{name.strip('_').upper()} in {spark_text(node)}", "DataFusion has no equivalent")

@@ -53,7 +53,7 @@ def _size(arguments: list[Typed]) -> Typed:
 
 
 def _with_item(name: str, template: str, gives: pa.DataType | None = None) -> Special:
-    """A function of an array and an item of it."""
+    """A function of an array and a value of its item type."""
 
     def write(arguments: list[Typed]) -> Typed:
         expect(name, arguments, 2)
@@ -93,7 +93,7 @@ def _sort_array(arguments: list[Typed]) -> Typed:
     array = prepare(arguments[0], "a", "sort_array")
     up = len(arguments) == 1 or arguments[1].sql == "true"
     if len(arguments) == 2 and arguments[1].sql not in ("true", "false"):
-        raise refuse("sort_array with a direction that is not a literal", "it has no counterpart")
+        raise refuse("sort_array with a direction that is not a literal", "DataFusion has no equivalent")
     order = "'ASC', 'NULLS FIRST'" if up else "'DESC', 'NULLS LAST'"
     return Typed(f"array_sort({array.sql}, {order})", array.type)
 

@@ -6,16 +6,17 @@ import pyarrow as pa
 
 from sparkfusion.dialect.conversions import convert
 from sparkfusion.dialect.refusals import refuse, wrong
-from sparkfusion.dialect.typed_sql import Typed, failing
+from sparkfusion.dialect.typed_sql import Typed, failing_sql
 from sparkfusion.dialect.value_types import STRING, cast_sql, kind_of
 
 
 def _out_of_bounds(index: str) -> str:
-    return failing(f"concat('the array has no item ', cast({index} as varchar))", pa.int64(), cast_sql)
+    return failing_sql(f"concat('the array has no item ', cast({index} as varchar))", pa.int64(), cast_sql)
 
 
 def access_field(value: Typed, name: str) -> Typed:
-    """A field of a struct. DataFusion gives fields of NULL structs a value of their own, so these are NULL first."""
+    """A field of a struct; NULL if the struct is NULL. DataFusion itself may return a value for a field of a NULL
+    struct."""
     if kind_of(value.type) == "map":
         return access_item(value, Typed(f"'{name}'", STRING, name, constant=True))
     if kind_of(value.type) != "struct":
@@ -29,7 +30,8 @@ def access_field(value: Typed, name: str) -> Typed:
 
 
 def access_item(value: Typed, index: Typed) -> Typed:
-    """`a[i]`: of an array the item at an index from 0, else an error; of a map the value of a key, else NULL."""
+    """`a[i]`. In an array, the item at an index from 0; an error outside of the array. In a map, the value of a key;
+    NULL if the key is missing."""
     if kind_of(value.type) == "map":
         return _value_of(value, index)
     if kind_of(value.type) == "struct" and isinstance(index.value, str):
@@ -38,11 +40,11 @@ def access_item(value: Typed, index: Typed) -> Typed:
         raise wrong(f"{value.type} has no items with an index of type {index.type}")
     position = f"cast({index.sql} as bigint)"
     inside = f"{position} >= 0 and {position} < cast(array_length({value.sql}) as bigint)"
-    return _checked(value, index, f"{position} + 1", inside, position)
+    return _item_within_bounds(value, index, f"{position} + 1", inside, position)
 
 
 def element_at(value: Typed, index: Typed, *, tries: bool = False) -> Typed:
-    """`element_at`: positions from 1, or from the end if negative."""
+    """`element_at`: positions count from 1, or from the end if negative."""
     if kind_of(value.type) == "map":
         return _value_of(value, index)
     if kind_of(value.type) != "array":
@@ -52,11 +54,11 @@ def element_at(value: Typed, index: Typed, *, tries: bool = False) -> Typed:
         zero = f"case when {position} = 0 then {_out_of_bounds('0')} else {position} end"
         return Typed(f"array_element({value.sql}, {zero})", value.type.value_type)
     inside = f"{position} <> 0 and abs({position}) <= cast(array_length({value.sql}) as bigint)"
-    return _checked(value, index, position, inside, position)
+    return _item_within_bounds(value, index, position, inside, position)
 
 
 def item_or_null(value: Typed, index: Typed) -> Typed:
-    """`get`: positions from 0, NULL outside."""
+    """`get`: positions count from 0; NULL outside of the array."""
     if kind_of(value.type) != "array":
         raise wrong(f"get takes an array, not {value.type}")
     position = f"cast({index.sql} as bigint)"
@@ -64,7 +66,7 @@ def item_or_null(value: Typed, index: Typed) -> Typed:
     return Typed(f"case when {position} >= 0 then {item} end", value.type.value_type)
 
 
-def _checked(value: Typed, index: Typed, position: str, inside: str, shown: str) -> Typed:
+def _item_within_bounds(value: Typed, index: Typed, position: str, inside: str, shown: str) -> Typed:
     chosen = f"case when {inside} then {position} else {_out_of_bounds(shown)} end"
     known = f"{value.sql} is not null and {index.sql} is not null"
     return Typed(f"case when {known} then array_element({value.sql}, {chosen}) end", value.type.value_type)
@@ -78,7 +80,7 @@ def _value_of(value: Typed, key: Typed) -> Typed:
 
 
 def as_list(value: Typed, what: str) -> tuple[Typed, bool]:
-    """What `explode` makes rows of: an array, or the entries of a map."""
+    """The array that `explode` makes rows of, which may be the entries of a map; and whether it was a map."""
     kind = kind_of(value.type)
     if kind == "array":
         return value, False

@@ -1,4 +1,4 @@
-"""Spark's functions of numbers, and those that choose among values."""
+"""Spark's functions of numbers, and functions such as `coalesce` that choose among values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _double(name: str, *aliases: str) -> dict[str, tuple[Form, ...]]:
 
 
 def _logarithm(name: str, *aliases: str) -> dict[str, tuple[Form, ...]]:
-    """NULL outside of the positive numbers."""
+    """A logarithm; NULL for numbers that are not positive."""
     return dict.fromkeys((name, *aliases), (Form(f"case when {{0}} > 0 then {name}({{0}}) end", "d", _DOUBLE),))
 
 
@@ -63,7 +63,7 @@ def _whole(name: str) -> Special:
 
     def write(arguments: list[Typed]) -> Typed:
         if len(arguments) == 2:
-            raise refuse(f"{name} with a number of digits", "it has no counterpart", "scale the number first")
+            raise refuse(f"{name} with a number of digits", "DataFusion has no equivalent", "scale the number first")
         expect(name, arguments, 1)
         value = prepare(arguments[0], "n", name)
         if kind_of(value.type) == "decimal":
@@ -78,7 +78,7 @@ def _whole(name: str) -> Special:
 
 
 def _round(arguments: list[Typed]) -> Typed:
-    """Half away from zero, of the digits that are printed: 1.255 becomes 1.26."""
+    """`round`: half away from zero, by the printed digits: 1.255 becomes 1.26."""
     expect("round", arguments, 1, 2)
     value = prepare(arguments[0], "n", "round")
     digits = arguments[1].value if len(arguments) == 2 else 0
@@ -122,7 +122,7 @@ def _extreme(name: str) -> Special:
             raise wrong(f"{name} takes at least two arguments")
         values = coerce_all(arguments, name)
         if kind_of(values[0].type) in ("array", "map", "struct"):
-            raise refuse(f"{name} of nested values", "it has no counterpart")
+            raise refuse(f"{name} of nested values", "DataFusion has no equivalent")
         return Typed(f"{name}({', '.join(each.sql for each in values)})", values[0].type)
 
     return write

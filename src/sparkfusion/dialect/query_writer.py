@@ -30,9 +30,9 @@ class QueryWriter:
 
     Args:
         find_table: finds the session's tables.
-        probe: tells types.
+        probe: finds the types of calls.
         own: the names of the user's functions.
-        values: those of parameters.
+        values: the values of parameters.
     """
 
     def __init__(
@@ -62,13 +62,13 @@ class QueryWriter:
             if isinstance(query, exp.SetOperation):
                 made = self._set_operation(query, outer)
             elif isinstance(query, exp.Select):
-                made = SelectWriter(self, self.from_writer(outer), query, top=top).write()
+                made = SelectWriter(self.from_writer(outer), query, top=top).write()
             elif isinstance(query, exp.Values):
                 made = self.from_writer(outer).inline_table(query)
             elif isinstance(query, exp.Subquery):
-                made = self._ordered(query, self.write_query(query.this, outer))
+                made = self._sort_and_limit(query, self.write_query(query.this, outer))
             else:
-                raise refuse(spark_text(query), "it has no counterpart")
+                raise refuse(spark_text(query), "DataFusion has no equivalent")
         finally:
             self._views = before
         return replace(made, sql=f"{prefix}{made.sql}")
@@ -97,7 +97,7 @@ class QueryWriter:
                 if len(names) != len(columns):
                     raise wrong(f"{each.alias} has {len(columns)} columns, not {len(names)}")
                 columns = [OutputColumn(name, old.own_name, old.type) for name, old in zip(names, columns, strict=True)]
-            own_name = f"__w{next(self._names)}"  # DataFusion does not let an inner query use the name of an outer one
+            own_name = f"__w{next(self._names)}"  # in DataFusion, an inner query cannot use the name of an outer one
             texts.append(f"{quote(own_name)} as ({inner.sql})")
             self._views = {**self._views, each.alias.lower(): Written(quote(own_name), columns, inner.ordered)}
         return f"with {', '.join(texts)} "
@@ -123,10 +123,10 @@ class QueryWriter:
             f'select {listed} from ({sides}) as "u"',
             [OutputColumn(each.name, name, each.type) for each, name in zip(columns, _unique(columns), strict=True)],
         )
-        return self._ordered(query, made)
+        return self._sort_and_limit(query, made)
 
-    def _ordered(self, query: exp.Expr, made: Written) -> Written:
-        """ORDER BY, LIMIT and OFFSET of a query that is not a SELECT: they see its columns only."""
+    def _sort_and_limit(self, query: exp.Expr, made: Written) -> Written:
+        """Add ORDER BY, LIMIT and OFFSET of a query that is not a SELECT. They can name only its output columns."""
         order = query.args.get("order")
         if order is None and query.args.get("limit") is None and query.args.get("offset") is None:
             return made
@@ -147,7 +147,7 @@ def _common(left: OutputColumn, right: OutputColumn, word: str) -> pa.DataType:
 
 
 def _side(written: Written, kinds: list[pa.DataType]) -> str:
-    """One side, with columns of the types that both sides have in common."""
+    """One side of a set operation, with its columns in the common types of both sides."""
     columns = []
     for n, (column, kind) in enumerate(zip(written.columns, kinds, strict=True)):
         typed, _ = coerce_all(

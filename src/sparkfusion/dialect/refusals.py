@@ -1,4 +1,4 @@
-"""How the dialect refuses what it cannot answer as Spark does."""
+"""Errors for queries that the dialect cannot answer as Spark does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _LET_SPARK = "if the session runs on Spark, let Spark run this part: session.reg
 
 
 class NotInDialectError(UserError):
-    """A part of a query that has no counterpart in DataFusion, or one with another meaning."""
+    """A part of a query that has no equivalent in DataFusion, or only one with another meaning."""
 
 
 def refuse(what: str, why: str, hint: str | None = None) -> NotInDialectError:

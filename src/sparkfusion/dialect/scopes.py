@@ -1,4 +1,4 @@
-"""Which columns a part of a query sees, and what they are called in the text for DataFusion."""
+"""The columns that are visible in a part of a query, and their names in the text for DataFusion."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class FromRelation:
 
 @dataclass
 class Scope:
-    """The columns that an expression may name; those of the surrounding query come last.
+    """The columns that an expression may name; those of the surrounding query are searched last.
 
     Attributes:
         merged: columns of USING, which have no relation.
@@ -51,7 +51,7 @@ class Scope:
     aliases: dict[str, Typed] = field(default_factory=dict)
 
     def find(self, parts: Sequence[str]) -> tuple[Typed, Sequence[str]]:
-        """The column that a dotted name means, and the fields of structs that follow it."""
+        """The column that a dotted name stands for, and the names of struct fields after it."""
         scope: Scope | None = self
         while scope is not None:
             found = scope._find_here(parts)
@@ -66,10 +66,10 @@ class Scope:
         for length in range(min(len(parts) - 1, 3), 0, -1):
             for relation in self.relations:
                 if len(relation.names) >= length and relation.is_called(parts[:length]):
-                    found = _named(relation.columns, parts[length])
+                    found = _columns_of_name(relation.columns, parts[length])
                     if found:
                         return _only(found, parts), parts[length + 1 :]
-        found = _named(self.merged, parts[0]) or _named(self._of_relations(), parts[0])
+        found = _columns_of_name(self.merged, parts[0]) or _columns_of_name(self._of_relations(), parts[0])
         if found:
             return _only(found, parts), parts[1:]
         alias = self.aliases.get(parts[0].lower())
@@ -99,19 +99,20 @@ def quote(name: str) -> str:
 
 
 def relation_of(alias: str, names: tuple[str, ...], columns: Sequence[tuple[str, str, pa.DataType]]) -> FromRelation:
-    """A relation that the text calls `alias`; its columns have names in the query, and names in the text."""
+    """A relation with the name `alias` in the text. Each of its columns has a name in the query, and a name in the
+    text."""
     return FromRelation(
         names, tuple(VisibleColumn(name, _column(f"{quote(alias)}.{quote(own)}", kind)) for name, own, kind in columns)
     )
 
 
 def _column(sql: str, kind: pa.DataType) -> Typed:
-    """A column; one with a dictionary, such as a partition column of files, as plain values."""
+    """A column. One with a dictionary type, such as a partition column of files, is cast to plain values."""
     plain = kind.value_type if pa.types.is_dictionary(kind) else kind
     return Typed(sql if plain is kind else cast_sql(sql, plain), plain)
 
 
-def _named(columns: Sequence[VisibleColumn] | Iterator[VisibleColumn], name: str) -> list[VisibleColumn]:
+def _columns_of_name(columns: Sequence[VisibleColumn] | Iterator[VisibleColumn], name: str) -> list[VisibleColumn]:
     return [column for column in columns if column.name.lower() == name.lower()]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -20,9 +19,6 @@ from sparkfusion.dialect.value_types import kind_of
 from sparkfusion.dialect.windows import direction
 from sparkfusion.dialect.written import OutputColumn, Written, check_limit, limits
 
-if TYPE_CHECKING:
-    from sparkfusion.dialect.query_writer import QueryWriter
-
 _KNOWN = {
     "with_", "expressions", "from_", "joins", "laterals", "where", "group", "having", "qualify", "order", "limit",
     "offset", "distinct", "hint", "distribute", "kind", "windows",
@@ -35,7 +31,7 @@ _REFUSED = {
 
 @dataclass(frozen=True)
 class Item:
-    """A column of the result. `given` if the query has a name for it; `star` if it comes from `*`."""
+    """A column of the result. `given`: whether the query names it; `star`: whether it comes from `*`."""
 
     name: str
     typed: Typed
@@ -46,15 +42,14 @@ class Item:
 class SelectWriter:
     """Writes one SELECT. Hints and DISTRIBUTE BY change no answer, and are left out."""
 
-    def __init__(self, queries: QueryWriter, sources: FromWriter, select: exp.Select, *, top: bool) -> None:
-        self._queries = queries
+    def __init__(self, sources: FromWriter, select: exp.Select, *, top: bool) -> None:
         self._sources = sources
         self._select = select
         self._top = top
 
     def write(self) -> Written:
         select = self._check()
-        source = self._exploded(self._sources.write(select))
+        source = self._explode_source(self._sources.write(select))
         items = self._items(source.scope)
         names = self._own_names(items)
         columns = [OutputColumn(item.name, name, item.typed.type) for item, name in zip(items, names, strict=True)]
@@ -81,7 +76,7 @@ class SelectWriter:
             if name in _REFUSED:
                 raise refuse(*_REFUSED[name])
             if name not in _KNOWN:
-                raise refuse(name.strip("_").upper(), "it has no counterpart")
+                raise refuse(name.strip("_").upper(), "DataFusion has no equivalent")
         if (distinct := self._select.args.get("distinct")) is not None and distinct.args.get("on") is not None:
             raise refuse("DISTINCT ON", "Spark does not have it either")
         if named := self._select.args.get("windows"):
@@ -89,7 +84,7 @@ class SelectWriter:
         return self._select
 
     def _inline_windows(self, named: dict[str, exp.Expr]) -> None:
-        """Write windows with a name where they are used."""
+        """Replace the names of windows by their definitions."""
         for window in self._select.find_all(exp.Window):
             alias = window.args.get("alias")
             if window.args.get("over") is None or alias is None or alias.name.lower() not in named:
@@ -98,8 +93,8 @@ class SelectWriter:
                 window.set(part, named[alias.name.lower()].args.get(part))
             window.set("alias", None)
 
-    def _exploded(self, source: FromSource) -> FromSource:
-        """`explode` in the select list is a lateral view."""
+    def _explode_source(self, source: FromSource) -> FromSource:
+        """Treat `explode` in the select list as a lateral view."""
         found = [each for each in self._select.expressions if _generator(each) is not None]
         if not found:
             return source
@@ -125,13 +120,13 @@ class SelectWriter:
     def _item(self, scope: Scope, node: exp.Expr) -> Iterator[Item]:
         inner = node.this if isinstance(node, exp.Alias) else node
         if isinstance(node, exp.Star):
-            yield from _starred(scope.columns(), node)
+            yield from _expand_star(scope.columns(), node)
         elif isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
-            yield from _starred(self._columns_of(scope, [part.name for part in node.parts[:-1]]), node.this)
+            yield from _expand_star(self._columns_of(scope, [part.name for part in node.parts[:-1]]), node.this)
         elif _generator(node) is not None:
-            yield from _starred(self._columns_of(scope, [EXPLODED]), exp.Star())
+            yield from _expand_star(self._columns_of(scope, [EXPLODED]), exp.Star())
         else:
-            typed = self._queries.expressions(scope).write(inner)
+            typed = self._sources.writer_of(scope).write(inner)
             name = node.alias_or_name if isinstance(node, exp.Alias | exp.Column | exp.Dot) else spark_text(node)
             given = isinstance(node, exp.Alias | exp.Column | exp.Dot)
             yield Item(name, typed, given, is_aggregate(inner))
@@ -140,13 +135,13 @@ class SelectWriter:
         """All columns of a table for `t.*`, or all fields of a struct for `st.*`."""
         if (found := scope.columns_of(parts)) is not None:
             return found
-        value = self._queries.expressions(scope).named(parts)
+        value = self._sources.writer_of(scope).find_column(parts)
         if kind_of(value.type) != "struct":
             raise wrong(f"table {'.'.join(parts)!r} not found in FROM")
         return [VisibleColumn(field.name, access_field(value, field.name)) for field in value.type]
 
     def _own_names(self, items: list[Item]) -> list[str]:
-        """Names of the columns in the text, where none may come twice unless two tables have it."""
+        """The names of the columns in the text, made unique. Columns of two tables may have the same name."""
         seen: dict[str, str] = {}
         names = []
         for item in items:
@@ -172,7 +167,7 @@ class SelectWriter:
         if (where := select.args.get("where")) is not None:
             if is_aggregate(where.this):
                 raise wrong("WHERE has an aggregate", "use HAVING")
-            yield f"where {self._queries.expressions(inner).row_filter(where.this).sql}"
+            yield f"where {self._sources.writer_of(inner).row_filter(where.this).sql}"
         if (group := select.args.get("group")) is not None:
             yield f"group by {', '.join(self._group(scope, group, items))}"
         elif select.args.get("having") is not None and not any(
@@ -181,7 +176,7 @@ class SelectWriter:
             raise refuse("HAVING without GROUP BY and without aggregates", "DataFusion does not take it", "use WHERE")
         for name in ("having", "qualify"):
             if (clause := select.args.get(name)) is not None:
-                yield f"{name} {self._queries.expressions(scope).row_filter(clause.this).sql}"
+                yield f"{name} {self._sources.writer_of(scope).row_filter(clause.this).sql}"
 
     def _group(self, scope: Scope, group: exp.Expr, items: list[Item]) -> Iterator[str]:
         check_parts(group)
@@ -209,13 +204,14 @@ class SelectWriter:
             return f"({self._key(scope, node.this, items)})"
         if isinstance(node, exp.Literal) and node.name.isdigit():
             return _at(items, node.name, "GROUP BY").typed.sql
-        return self._queries.expressions(scope).write(node).sql
+        return self._sources.writer_of(scope).write(node).sql
 
     def _order(self, scope: Scope, items: list[Item], names: list[str]) -> Iterator[str]:
-        """Sort keys. A name means a column of the result first; what the result has is called by its name there."""
+        """The sort keys. A name is first looked up among the columns of the result, and an expression that is one of
+        them is written as its name."""
         own = {item.typed.sql: name for item, name in zip(items, names, strict=True)}
         merged = [VisibleColumn(item.name, item.typed) for item in _first_of_name(items)]
-        writer = self._queries.expressions(Scope([], merged, Scope(scope.relations, scope.merged, scope.outer)))
+        writer = self._sources.writer_of(Scope([], merged, Scope(scope.relations, scope.merged, scope.outer)))
         unique = {name for name in names if names.count(name) == 1}
         for each in self._select.args["order"].expressions:
             node = each.this
@@ -234,7 +230,7 @@ def scope_has(scope: Scope, name: str) -> bool:
 
 
 def _first_of_name(items: list[Item]) -> list[Item]:
-    """Items by their names; those that share one with another are found through their tables."""
+    """The items whose names can be looked up. Items that share a name are found through their tables."""
     count: dict[str, int] = {}
     for item in items:
         count[item.name.lower()] = count.get(item.name.lower(), 0) + 1
@@ -247,7 +243,7 @@ def _at(items: list[Item], number: str, clause: str) -> Item:
     return items[int(number) - 1]
 
 
-def _starred(columns: list[VisibleColumn], star: exp.Expr) -> Iterator[Item]:
+def _expand_star(columns: list[VisibleColumn], star: exp.Expr) -> Iterator[Item]:
     if star.args.get("replace") or star.args.get("rename"):
         raise refuse(spark_text(star), "Spark does not have it either")
     left_out = {each.name.lower() for each in star.args.get("except_") or []}

@@ -1,4 +1,5 @@
-"""Parse Spark's SQL with sqlglot. Functions keep their names and arguments, because Spark's meaning is written here."""
+"""Parse Spark's SQL with sqlglot. Functions keep their names and arguments, because the dialect translates them
+itself."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ _BEGINNINGS = ("SELECT", "WITH", "VALUES", "FROM")
 
 
 class _Parser(SparkParser):
-    FUNCTIONS: ClassVar[Any] = {}  # sqlglot would turn calls into its own functions, which lose the patterns of dates
+    FUNCTIONS: ClassVar[Any] = {}  # sqlglot's own functions would lose the patterns of dates
     FUNCTION_PARSERS: ClassVar[Any] = {name: SparkParser.FUNCTION_PARSERS[name] for name in _WITH_SYNTAX}
     ARRAY_CONSTRUCTORS: ClassVar = {}  # `array(1)[0]` is an item
     NO_PAREN_FUNCTION_PARSERS: ClassVar[Any] = {
@@ -30,7 +31,7 @@ class _Parser(SparkParser):
 
 class _SparkText(Spark):
     class Tokenizer(Spark.Tokenizer):
-        STRING_ESCAPES: ClassVar = ["\\", "'", '"']  # since Spark 4, two quotes are one
+        STRING_ESCAPES: ClassVar = ["\\", "'", '"']  # since Spark 4, two quotes stand for one
 
     Parser = _Parser
 
@@ -41,7 +42,7 @@ def _dialect() -> _SparkText:
 
 
 def parse_query(text: str) -> exp.Expr:
-    """The tree of a query. Raises `UserError` for what is not Spark's SQL, and for other statements."""
+    """The syntax tree of a query. Raises `UserError` for syntax errors, and for statements that are not queries."""
     word = text.lstrip("( \t\r\n").split(None, 1)[0].upper() if text.strip("( \t\r\n") else ""
     if word.rstrip("(") not in _BEGINNINGS:
         hint = "session.sql(…, dialect='datafusion') takes DataFusion's statements"
@@ -59,14 +60,14 @@ def parse_query(text: str) -> exp.Expr:
 
 
 def without_parentheses(node: exp.Expr) -> exp.Expr:
-    """What is inside parentheses that have no clauses of their own, such as a LIMIT."""
+    """The node inside parentheses, unless they have clauses of their own, such as a LIMIT."""
     while isinstance(node, exp.Paren | exp.Subquery) and not any(v for k, v in node.args.items() if k != "this"):
         node = node.this
     return node
 
 
 def spark_text(node: exp.Expr) -> str:
-    """A part of the query in Spark's words, for names of columns and for errors."""
+    """A part of the query as Spark SQL, for names of columns and for errors."""
     return node.sql(dialect=_dialect(), normalize_functions="lower")
 
 

@@ -23,7 +23,7 @@ _LOCATE = (
 
 
 def _part(side: str) -> Form:
-    """`left` and `right`: none of the characters if the number is not positive."""
+    """`left` and `right`: empty if the number is not positive."""
     taken = f"{side}({{0}}, cast({{1}} as bigint))"
     empty = "when {0} is not null and {1} is not null then ''"
     return Form(f"case when {{1}} > 0 then {taken} {empty} end", "si", STRING)
@@ -90,7 +90,8 @@ TEXT_FORMS: dict[str, tuple[Form, ...]] = {
 
 
 def _substring(arguments: list[Typed]) -> Typed:
-    """Position 0 counts as 1, and negative ones from the end; what lies before the beginning is cut off."""
+    """`substring`: position 0 counts as 1, and negative positions count from the end. The part before the beginning is
+    cut off."""
     expect("substring", arguments, 2, 3)
     text = prepare(arguments[0], "s", "substring").sql
     begin = f"cast({prepare(arguments[1], 'i', 'substring').sql} as bigint)"
@@ -118,7 +119,7 @@ def _concat_ws(arguments: list[Typed]) -> Typed:
     if not arguments:
         raise wrong("concat_ws takes a separator and strings")
     if any(kind_of(each.type) == "array" for each in arguments):
-        raise refuse("concat_ws of arrays", "it has no counterpart", "use array_join")
+        raise refuse("concat_ws of arrays", "DataFusion has no equivalent", "use array_join")
     separator, *texts = (prepare(each, "s", "concat_ws").sql for each in arguments)
     if not texts:
         return Typed(f"case when {separator} is not null then '' end", STRING)
@@ -126,13 +127,14 @@ def _concat_ws(arguments: list[Typed]) -> Typed:
 
 
 def _split(arguments: list[Typed]) -> Typed:
-    """Spark splits at a regular expression; DataFusion at a text, which some expressions are."""
+    """`split`: Spark splits at a regular expression, DataFusion at a text. Only expressions that are plain texts are
+    accepted."""
     expect("split", arguments, 2)
     text, pattern = prepare(arguments[0], "s", "split"), arguments[1].value
     plain = re.sub(r"\\([^0-9A-Za-z])|\[([^\\^\]])\]", r"\1\2", pattern) if isinstance(pattern, str) else None
     unescaped = re.sub(r"\\[^0-9A-Za-z]|\[[^\\^\]]\]", "", str(pattern))
     if not plain or re.search(r"[\\.\[\]{}()*+?^$|]", unescaped):
-        raise refuse("split at a regular expression", "DataFusion splits at plain texts only")
+        raise refuse("split at a regular expression", "DataFusion splits only at plain strings")
     at = "'" + plain.replace("'", "''") + "'"
     empty = f"case when {text.sql} = '' then make_array('')"
     return Typed(f"{empty} else string_to_array({text.sql}, {at}) end", pa.list_(STRING))
@@ -147,7 +149,7 @@ def _regexp_replace(arguments: list[Typed]) -> Typed:
 
 
 def _regexp_extract(arguments: list[Typed]) -> Typed:
-    """A group of the first match, '' if there is none."""
+    """`regexp_extract`: a group of the first match; an empty string if there is no match."""
     expect("regexp_extract", arguments, 2, 3)
     text = prepare(arguments[0], "s", "regexp_extract").sql
     group = arguments[2].value if len(arguments) == 3 else 1

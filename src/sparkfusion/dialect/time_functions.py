@@ -7,7 +7,7 @@ import pyarrow as pa
 from sparkfusion.dialect.date_patterns import printing_pattern, reading_pattern
 from sparkfusion.dialect.function_forms import Form, Special, expect, prepare
 from sparkfusion.dialect.refusals import refuse
-from sparkfusion.dialect.typed_sql import Typed, failing
+from sparkfusion.dialect.typed_sql import Typed, failing_sql
 from sparkfusion.dialect.value_types import STRING, TIMESTAMP, cast_sql, kind_of
 
 _INT, _DATE = pa.int32(), pa.date32()
@@ -72,7 +72,7 @@ def _extract(arguments: list[Typed]) -> Typed:
     expect("date_part", arguments, 2)
     word = str(arguments[0].value).lower()
     if word not in _PARTS or word == "dow_iso":
-        raise refuse(f"the part {word!r} of a date", "it has no counterpart with the same type")
+        raise refuse(f"the part {word!r} of a date", "DataFusion has no equivalent with the same type")
     (form,) = TIME_FORMS[_PARTS[word]]
     return form.write(word, arguments[1:])
 
@@ -121,7 +121,7 @@ def _read(name: str, kind: pa.DataType) -> Special:
         read = f"cast({read} as date)" if kind == _DATE else read
         if "%H" not in pattern:
             read = f"to_date({text}, '{pattern}')" if kind == _DATE else cast_sql(f"to_date({text}, '{pattern}')", kind)
-        wrong_text = failing(f"concat('not of the pattern: ', {text})", kind, cast_sql)
+        wrong_text = failing_sql(f"concat('not of the pattern: ', {text})", kind, cast_sql)
         fits = f"{text} is null or regexp_like({text}, '{expected}')"
         return Typed(f"case when {fits} then {read} else {wrong_text} end", kind)
 
@@ -130,7 +130,7 @@ def _read(name: str, kind: pa.DataType) -> Special:
 
 def _unix_timestamp(arguments: list[Typed]) -> Typed:
     if len(arguments) != 1 or kind_of(arguments[0].type) == "string":
-        why = "texts and patterns are not read there"
+        why = "strings and patterns are not supported"
         raise refuse("unix_timestamp of anything but a timestamp", why, "use unix_timestamp(to_timestamp(…))")
     return Typed(_SECONDS.format(prepare(arguments[0], "t", "unix_timestamp").sql), pa.int64())
 

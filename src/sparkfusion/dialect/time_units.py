@@ -1,10 +1,9 @@
-"""Intervals that are added to dates and timestamps, and units that dates are cut to."""
+"""Intervals that are added to dates and timestamps, and the units of `trunc` and `date_trunc`."""
 
 from __future__ import annotations
 
 import re
 
-import pyarrow as pa
 from sqlglot import exp
 
 from sparkfusion.dialect.conversions import convert
@@ -38,11 +37,3 @@ def _parts(interval: exp.Interval) -> tuple[str, str]:
     if unit is None or not _WHOLE.fullmatch(text.strip()):
         raise refuse(spark_text(interval), "only whole numbers of one unit are added", "write interval '3' day")
     return str(-int(text) if negative else int(text)), unit[1].lower()
-
-
-def as_timestamp(value: Typed) -> Typed:
-    return convert(value, TIMESTAMP)
-
-
-def as_date(value: Typed) -> Typed:
-    return convert(value, pa.date32())

@@ -59,7 +59,7 @@ def arithmetic(left: Typed, right: Typed, operator: str) -> Typed:
 
 
 def divide(left: Typed, right: Typed) -> Typed:
-    """`/`: of integers and floats a double, of decimals a decimal; by zero an error."""
+    """`/`: a double for integers and floats, a decimal for decimals. Division by zero is an error."""
     left, right = _numbers(left, right, "/")
     if "decimal" in (kind_of(left.type), kind_of(right.type)) and "float" not in (
         kind_of(left.type),
@@ -118,7 +118,7 @@ def negate(value: Typed) -> Typed:
 
 
 def compare(left: Typed, right: Typed, operator: str) -> Typed:
-    """A comparison, in the type that both sides have in common."""
+    """A comparison, in the common type of both sides."""
     if "map" in (kind_of(left.type), kind_of(right.type)):
         raise refuse("a comparison of maps", "Spark does not compare them either")
     if common_type(left.type, right.type) is None and left.type != right.type:
@@ -135,7 +135,7 @@ def bitwise(left: Typed, right: Typed, operator: str) -> Typed:
 
 
 def shift(left: Typed, right: Typed, operator: str) -> Typed:
-    """`<<` and `>>` of an int or a bigint, by a literal that leaves something of it."""
+    """`<<` and `>>` of an int or a bigint, by a literal that is less than its number of bits."""
     if {kind_of(left.type), kind_of(right.type)} != {"integer"}:
         raise wrong(f"{operator} takes integers, not {left.type} and {right.type}")
     kind = pa.int64() if left.type == pa.int64() else pa.int32()
@@ -145,7 +145,7 @@ def shift(left: Typed, right: Typed, operator: str) -> Typed:
 
 
 def _numbers(left: Typed, right: Typed, operator: str) -> tuple[Typed, Typed]:
-    """Both operands as numbers; strings become numbers as ANSI has it."""
+    """Both operands as numbers; strings are cast by Spark's ANSI rules."""
     return _number(left, right, operator), _number(right, left, operator)
 
 
@@ -173,7 +173,7 @@ def _both_decimal(left: Typed, right: Typed) -> tuple[Typed, Typed]:
 
 
 def _decimal(value: Typed) -> Typed:
-    """A number as a decimal. A literal has as many digits as it is written with."""
+    """A number as a decimal. The precision of a literal is its number of digits."""
     if kind_of(value.type) == "decimal":
         return value
     if value.constant and isinstance(value.value, int):
@@ -191,18 +191,20 @@ def _product_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 
 def _divide_decimals(left: Typed, right: Typed) -> Typed:
-    """Spark's precision and rounding. DataFusion cuts digits off, so it divides with more digits than are kept."""
+    """Divide decimals with Spark's precision and rounding. DataFusion truncates, so it divides with more digits than
+    the result has."""
     scale = max(6, left.type.scale + right.type.precision + 1)
     whole = left.type.precision - left.type.scale + right.type.scale
     kind = limited_decimal(whole + scale, scale)
-    digits = max(kind.scale, left.type.scale)  # DataFusion's quotient has four more
+    digits = max(kind.scale, left.type.scale)  # DataFusion's quotient has four more digits
     numerator = f"arrow_cast({left.sql}, '{_WIDE.format(digits)}')"
     divisor = f"arrow_cast({right.sql}, '{_WIDE.format(right.type.scale)}')"
     return Typed(f"cast({numerator} / {divisor} as {_decimal_name(kind)})", kind)
 
 
 def _not_zero(dividend: Typed, divisor: Typed, original: Typed) -> str:
-    """A divisor that is an error if it is zero: DataFusion's floats would become infinite. NULL by zero is NULL."""
+    """The divisor, with an error if it is zero: DataFusion's floats would become infinite. NULL divided by zero is
+    NULL."""
     if original.constant and original.value:
         return divisor.sql
     failing = cast_sql(f"1 / cast({divisor.sql} as bigint)", divisor.type)

@@ -19,8 +19,8 @@ class Typed:
     """An expression in DataFusion's dialect.
 
     Attributes:
-        value: of a literal; None for anything else, and for NULL.
-        constant: whether it is a literal. Literals stay in the text when DataFusion is asked for a type.
+        value: the value of a literal; None for anything else, and for NULL.
+        constant: whether it is a literal. `TypeProbe` asks DataFusion with the literals themselves.
     """
 
     sql: str
@@ -33,13 +33,13 @@ NULL = Typed("null", pa.null(), constant=True)
 
 
 class TypeProbe:
-    """Asks DataFusion for the types of calls of the user's functions, over a table without rows. Answers are kept.
+    """Asks DataFusion for the types of calls of the user's functions, over a table without rows. The types are cached.
 
     Not safe for several threads at once.
     """
 
     def __init__(self, context: Callable[[], SessionContext]) -> None:
-        """`context` has the functions of the dialect, and is nobody else's."""
+        """`context` returns a context with the functions of the dialect that nothing else uses."""
         self._make = context
         self._context: SessionContext | None = None
         self._known: dict[tuple[str, tuple[pa.DataType, ...]], pa.DataType] = {}
@@ -67,10 +67,11 @@ class TypeProbe:
             self._context.deregister_table(_PROBED)
 
 
-def failing(message: str, to: pa.DataType, cast: Callable[[str, pa.DataType], str]) -> str:
-    """An expression that fails when it is computed, with the text of this expression in its error.
+def failing_sql(message: str, to: pa.DataType, cast: Callable[[str, pa.DataType], str]) -> str:
+    """An expression that fails when it is computed for a row. Its error quotes the value of the SQL expression
+    `message`.
 
-    A cast would fail already when DataFusion computes constants, even in a branch that no row takes.
+    A plain cast would already fail when DataFusion folds constants, even in a branch that no row takes.
     """
     broken = f"to_timestamp({message})"
     if to == pa.date32() or pa.types.is_timestamp(to):

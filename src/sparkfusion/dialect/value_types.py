@@ -1,4 +1,4 @@
-"""Types as Spark has them: which type two values have in common, and how DataFusion writes a type."""
+"""Spark's types: the common type of two values, and DataFusion's SQL for a type."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from sparkfusion.dialect.refusals import refuse
 
-Kind = Literal[
+TypeKind = Literal[
     "null", "boolean", "integer", "decimal", "float", "string", "binary", "date", "timestamp", "local", "interval",
     "array", "map", "struct",
 ]  # fmt: skip
@@ -30,7 +30,7 @@ _NAMES = {
     pa.date32(): "date",
     pa.binary(): "bytea",
 }
-_KINDS: dict[Kind, tuple[str, ...]] = {
+_KINDS: dict[TypeKind, tuple[str, ...]] = {
     "null": ("null",),
     "boolean": ("bool",),
     "integer": ("int8", "int16", "int32", "int64"),
@@ -41,8 +41,8 @@ _KINDS: dict[Kind, tuple[str, ...]] = {
 }
 
 
-def kind_of(kind: pa.DataType) -> Kind:
-    """What Spark calls a type, roughly. Types that Spark does not have are refused."""
+def kind_of(kind: pa.DataType) -> TypeKind:
+    """The kind of a type in Spark. Types that Spark does not have are refused."""
     for name, spellings in _KINDS.items():
         if str(kind) in spellings:
             return name
@@ -58,7 +58,9 @@ def kind_of(kind: pa.DataType) -> Kind:
         return "map"
     if pa.types.is_struct(kind):
         return "struct"
-    raise refuse(f"a value of type {kind}", "Spark has no such type", "cast it in a view of DataFusion's dialect")
+    raise refuse(
+        f"a value of type {kind}", "Spark has no such type", "create a view in DataFusion's dialect that casts it"
+    )
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -71,7 +73,7 @@ def as_decimal(kind: pa.DataType) -> pa.DataType:
 
 
 def limited_decimal(precision: int, scale: int) -> pa.DataType:
-    """A decimal type of at most 38 digits: as Spark does, it gives up digits after the point, down to six."""
+    """A decimal type of at most 38 digits. As in Spark, digits after the point are dropped first, down to six."""
     if precision <= MOST_DIGITS:
         return pa.decimal128(precision, scale)
     whole = precision - scale
@@ -128,7 +130,7 @@ def _common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 
 def cast_sql(sql: str, to: pa.DataType, *, tries: bool = False) -> str:
-    """DataFusion's words for a cast to a type."""
+    """DataFusion's SQL for a cast to a type."""
     if pa.types.is_decimal128(to):
         name = f"decimal({to.precision}, {to.scale})"
     elif kind_of(to) == "string":

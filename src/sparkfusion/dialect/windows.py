@@ -11,11 +11,11 @@ from sparkfusion.dialect.spark_parser import spark_text
 
 
 def write_over(writer: ExpressionWriter, window: exp.Window) -> str:
-    """What is between the parentheses of OVER."""
+    """The text between the parentheses of OVER."""
     parts = []
     check_parts(window)
     if window.args.get("alias") is not None:
-        raise refuse(f"the window {window.args['alias'].name}", "windows with a name are not read", "write it out")
+        raise refuse(f"the window {window.args['alias'].name}", "named windows are not supported", "write it out")
     if partition := window.args.get("partition_by"):
         parts.append("partition by " + ", ".join(writer.write(each).sql for each in partition))
     if order := window.args.get("order"):
@@ -28,7 +28,7 @@ def write_over(writer: ExpressionWriter, window: exp.Window) -> str:
 
 
 def direction(sql: str, ordered: exp.Expr) -> str:
-    """A sort key with its direction, and where NULLs are."""
+    """A sort key with its direction and the place of NULLs."""
     check_parts(ordered)
     word = "desc" if ordered.args.get("desc") else "asc"
     return f"{sql} {word} nulls {'first' if ordered.args.get('nulls_first') else 'last'}"
@@ -39,7 +39,7 @@ def _frame(spec: exp.Expr) -> str:
     edges = [_edge(spec, name) for name in ("start", "end")]
     kind = str(spec.args.get("kind") or "rows").lower()
     if kind == "range" and any(edge[0].isdigit() for edge in edges):
-        raise refuse(spark_text(spec), "frames of RANGE with an offset are not written")
+        raise refuse(spark_text(spec), "RANGE frames with an offset are not supported")
     return f"{kind} between {edges[0]} and {edges[1]}"
 
 

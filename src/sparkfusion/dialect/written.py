@@ -15,7 +15,8 @@ from sparkfusion.dialect.typed_sql import Typed
 
 
 def check_limit(query: exp.Expr, *, ordered: bool) -> None:
-    """DataFusion drops ORDER BY of subqueries, so LIMIT above one would choose other rows than Spark."""
+    """Refuse a LIMIT above a sorted subquery: DataFusion drops the ORDER BY of subqueries, so it would return other
+    rows than Spark."""
     limited = query.args.get("limit") is not None or query.args.get("offset") is not None
     if ordered and limited and query.args.get("order") is None:
         raise refuse(
@@ -24,7 +25,7 @@ def check_limit(query: exp.Expr, *, ordered: bool) -> None:
 
 
 def limits(query: exp.Expr) -> str:
-    """LIMIT and OFFSET; LIMIT ALL is none."""
+    """The text of LIMIT and OFFSET. LIMIT ALL means no limit."""
     made = ""
     for name, word in (("limit", "limit"), ("offset", "offset")):
         clause = query.args.get(name)
@@ -50,7 +51,7 @@ class OutputColumn:
 
 @dataclass(frozen=True)
 class Written:
-    """The text of a query and its columns. `ordered` if its rows have an order in Spark."""
+    """The text of a query and its columns. `ordered`: whether its rows are sorted in Spark."""
 
     sql: str
     columns: Sequence[OutputColumn]

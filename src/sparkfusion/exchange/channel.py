@@ -11,15 +11,15 @@ _TURN_SECONDS = 0.2
 
 
 class ChannelClosedError(Exception):
-    """The consumer has gone. A producer that sees this stops; it did nothing wrong."""
+    """The consumer has closed the channel. A producer that gets this error stops; it is not a failure."""
 
 
 class Channel:
-    """Frames wait here for the consumer, at most `capacity` of them; after that producers wait.
+    """Holds frames until the consumer takes them, at most `capacity`. When it is full, producers wait.
 
     There may be any number of producer threads, and one consumer. `close`, called by the consumer, wakes and ends all
-    producers. `finish`, called by the coordinator, does so too, and tells the consumer that no more frames come; with
-    an error, the consumer raises it at once.
+    producers. `finish`, called by the coordinator, does so too, and the consumer then gets the remaining frames and the
+    end. With an error, the consumer raises it at once.
 
     The consumer may be the main thread, where Ctrl-C raises between any two steps of Python code, also within
     `threading.Condition`, which then stays locked. So the consumer takes plain locks only.
@@ -29,8 +29,8 @@ class Channel:
         self._capacity = capacity
         self._frames: deque[pa.RecordBatch] = deque()
         self._lock = threading.Lock()
-        self._room = threading.Condition(self._lock)  # producers wait for it
-        self._news = threading.Lock()  # the consumer waits for it: locked until something has changed
+        self._room = threading.Condition(self._lock)  # producers wait for room
+        self._news = threading.Lock()  # the consumer waits for this lock, which is held until something has changed
         self._closed = False
         self._finished = False
         self._dropped = False
@@ -47,7 +47,7 @@ class Channel:
     def get(self) -> pa.RecordBatch | None:
         """The next frame; None at the end. Raises `ChannelClosedError` if frames were dropped by a close.
 
-        Waits in short turns: a long wait does not notice Ctrl-C if a library's signal handler restarts system calls, as
+        Waits in short steps: a long wait does not notice Ctrl-C if a library's signal handler restarts system calls, as
         that of polars does.
         """
         while True:

@@ -1,4 +1,4 @@
-"""Rows that go to the consumer while a task still takes work units: delivered once, grant by grant.
+"""Deliver rows to the consumer while a task still takes work units: once, grant by grant.
 
 Rows that the consumer has cannot be taken back. So a retried task continues after the grants that were delivered.
 """
@@ -20,7 +20,7 @@ from sparkfusion.ids import TaskKey
 _IN_MEMORY_BYTES = 32 * 1024 * 1024
 
 Deliver = Callable[[int, Iterator[pa.RecordBatch]], None]
-"""(offset in the task's ledger, its rows): returns when the consumer has them."""
+"""(offset in the task's ledger, rows of that grant) → None; returns when the consumer has the rows."""
 
 
 class FrameBuffer:
@@ -62,7 +62,7 @@ class FrameBuffer:
 
 
 class Delivery:
-    """Which grants of each streaming task the consumer has. Any thread may call any method."""
+    """Records which grants of each streaming task the consumer has. Any thread may call any method."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -76,7 +76,7 @@ class Delivery:
             return self._next[task]
 
     def deliver(self, task: int, offset: int, frames: Iterable[pa.RecordBatch]) -> None:
-        """Give the rows of one grant to the consumer, waiting while it is slow, unless it has them already."""
+        """Give the rows of one grant to the consumer, unless it already has them. Waits while the consumer is slow."""
         with self._guard:
             lock = self._locks[task]
         with lock:
@@ -89,7 +89,7 @@ class Delivery:
 
 
 class GrantSink:
-    """Holds the rows of a grant until they are complete."""
+    """The sink of a streaming task. It holds the rows of a grant until they are complete."""
 
     def __init__(self, key: TaskKey, directory: str, deliver: Deliver) -> None:
         self._key = key
@@ -98,7 +98,7 @@ class GrantSink:
         self._wrote = False
 
     def write(self, partition: int, batch: pa.RecordBatch) -> None:
-        del partition  # a consumer has one
+        del partition  # a consumer has only one
         self._wrote = True
         self._buffer.add(batch)
 

@@ -48,7 +48,8 @@ class FrameFileWriter:
 
 
 def has_dictionaries(schema: pa.Schema) -> bool:
-    """Whether a column is dictionary-encoded, at any depth. The file format allows one dictionary per column."""
+    """Whether a column is dictionary-encoded, at any depth. Arrow's file format allows only one dictionary per
+    column."""
     return any(_contains_dictionary(field.type) for field in schema)
 
 
@@ -59,7 +60,7 @@ def _contains_dictionary(kind: pa.DataType) -> bool:
 
 
 def compact(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Drop bytes that view columns keep alive without showing them.
+    """Drop bytes that view columns hold and do not use.
 
     A string view column that passed a filter still holds the buffers of all rows it came from, and an IPC frame
     writes whole buffers. Only columns that hold far more than their rows need are copied.

@@ -1,4 +1,4 @@
-"""What a finished attempt wrote. Only the manifest of a committed attempt is ever read."""
+"""Manifests: the files that finished attempts wrote. Only the manifest of a committed attempt is ever read."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from sparkfusion.errors import StoreFullError
 from sparkfusion.ids import QueryId
 
-PREFIX = "sparkfusion-"
+DIRECTORY_PREFIX = "sparkfusion-"
 LOCK = ".lock"
-_ABANDONED_SECONDS = 3600.0  # a directory gets its lock in the moment it is made
+_ABANDONED_SECONDS = 3600.0  # a directory that has no lock after this time is abandoned
 
 
 class OwnedDirectory:
@@ -30,10 +30,10 @@ class OwnedDirectory:
 
     def __init__(self, purpose: str, base: Path) -> None:
         _remove_orphans_once(base)
-        self.path = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-{purpose}-", dir=base))
+        self.path = Path(tempfile.mkdtemp(prefix=f"{DIRECTORY_PREFIX}{os.getpid()}-{purpose}-", dir=base))
         lock = os.open(self.path / ".new-lock", os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        (self.path / ".new-lock").rename(self.path / LOCK)  # nobody ever sees it unlocked
+        (self.path / ".new-lock").rename(self.path / LOCK)  # so that no process sees it unlocked
         self._end = weakref.finalize(self, _remove, self.path, lock, os.getpid())
 
     def close(self) -> None:
@@ -74,7 +74,7 @@ class SharedHome:
 def remove_remains(path: Path) -> bool:
     """Remove a directory that a late task made again after its owner had removed it. Returns whether it did. A
     directory that is not ours, or that has an owner, stays."""
-    if not path.name.startswith(PREFIX) or (path / LOCK).exists():
+    if not path.name.startswith(DIRECTORY_PREFIX) or (path / LOCK).exists():
         return False
     shutil.rmtree(path, ignore_errors=True)
     return True
@@ -83,14 +83,14 @@ def remove_remains(path: Path) -> bool:
 def remove_orphans(base: Path) -> None:
     """Remove directories below `base` whose owner has ended, and directories that another process began to remove."""
     long_ago = time.time() - _ABANDONED_SECONDS
-    for path in base.glob(f"{PREFIX}[0-9]*-*"):
+    for path in base.glob(f"{DIRECTORY_PREFIX}[0-9]*-*"):
         with suppress(OSError):
             if path.stat().st_mtime < long_ago and path.is_dir():
                 remove_remains(path)
-    for path in base.glob(f"{PREFIX}*/{LOCK}"):
+    for path in base.glob(f"{DIRECTORY_PREFIX}*/{LOCK}"):
         try:
             lock = os.open(path, os.O_RDWR)
-        except OSError:  # gone meanwhile, or another user's
+        except OSError:  # removed meanwhile, or another user's
             continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -100,10 +100,10 @@ def remove_orphans(base: Path) -> None:
             _remove(path.parent, lock, os.getpid())
 
 
-_remove_orphans_once = lru_cache(maxsize=16)(remove_orphans)  # a session may write to any number of directories
+_remove_orphans_once = lru_cache(maxsize=16)(remove_orphans)  # a session may write to many directories
 
 
 def _remove(path: Path, lock: int, owner: int) -> None:
-    if os.getpid() == owner:  # a forked child must not take its parent's files away
+    if os.getpid() == owner:  # a forked child must not remove its parent's files
         shutil.rmtree(path, ignore_errors=True)
     os.close(lock)

@@ -22,19 +22,19 @@ from pyarrow import fs
 
 from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionError
 from sparkfusion.exchange.manifest import FrameFile
-from sparkfusion.exchange.owned import PREFIX
-from sparkfusion.file_systems import naming, open_url
+from sparkfusion.exchange.owned import DIRECTORY_PREFIX
+from sparkfusion.file_systems import classify_errors, open_url
 from sparkfusion.ids import QueryId, SourceFile
 from sparkfusion.live_objects import LiveObjects
 from sparkfusion.urls import bare, join, show_url
 
 OWNER = "owner"
 MAIL = ".mail"
-"""How the names of files end that are messages between tasks and the coordinator."""
+"""The ending of the names of files that are messages between tasks and the coordinator."""
 WITHOUT_DIRECTORIES = ("s3", "gcs", "abfs")
 """File systems in which a file appears when it is complete, and directories are only parts of names."""
 LEFTOVER_AGE = timedelta(days=7)
-_HOME = re.compile(rf"{PREFIX}[0-9a-f]{{12}}")
+_HOME = re.compile(rf"{DIRECTORY_PREFIX}[0-9a-f]{{12}}")
 _OURS = re.compile(rf"{OWNER}|.+\.arrow|.+{re.escape(MAIL)}")
 _TRANSFERS = 8
 _PIECE_BYTES = 16 * 1024 * 1024
@@ -46,8 +46,9 @@ _Made = TypeVar("_Made")
 class RemoteHome:
     """The directory `<base>/sparkfusion-<query>` of one query. The driver makes and closes it; tasks only know its URL.
 
-    A small file `owner` says who made it, and that the query is not over. `close` removes this file first, then the
-    rest. A cancelled task that is still uploading looks for it afterwards and, if it is gone, removes what it uploaded.
+    A small file `owner` says which process made it, and that the query is not over. `close` removes this file first,
+    then the rest. A cancelled task that is still uploading looks for it afterwards and, if it is gone, removes what it
+    uploaded.
 
     A driver that dies leaves its directory. An object store has no locks, and no process can ask whether a process on
     another machine is alive. So the first home that a process makes below a base removes homes in which nothing was
@@ -58,7 +59,7 @@ class RemoteHome:
     """
 
     def __init__(self, base_url: str, query: QueryId) -> None:
-        self.url = join(base_url, f"{PREFIX}{query}")
+        self.url = join(base_url, f"{DIRECTORY_PREFIX}{query}")
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._closed = False
@@ -78,7 +79,7 @@ class RemoteHome:
                 return
             self._closed = True
         try:
-            with naming(self.url, "remove"):
+            with classify_errors(self.url, "remove"):
                 with suppress(FileNotFoundError):
                     self._system.delete_file(f"{self._path}/{OWNER}")
                 with suppress(FileNotFoundError):
@@ -100,11 +101,11 @@ def upload(files: Sequence[FrameFile], url: str, attempt: str) -> tuple[FrameFil
 
     def send(file: FrameFile) -> FrameFile:
         name = Path(file.path).name
-        with naming(join(place, name), "upload"):
+        with classify_errors(join(place, name), "upload"):
             _copy_out(Path(file.path), system, f"{path}/{name}")
         return replace(file, path=bare(join(place, name)))
 
-    with naming(place, "upload"):
+    with classify_errors(place, "upload"):
         _make_directory(system, path)
     sent = _in_parallel(send, files)
     if not exists(url, OWNER):
@@ -123,7 +124,7 @@ def download(files: Sequence[SourceFile], url: str, directory: Path) -> list[Sou
     def fetch(file: SourceFile) -> None:
         target = targets[file]
         target.parent.mkdir(parents=True, exist_ok=True)
-        with naming(file.path, "download"):
+        with classify_errors(file.path, "download"):
             size = _copy_in(system, f"{root}/{_below(home, file.path)}", target)
         if size != file.size:
             raise ExternalError(f"cannot download {file.path}: it has {size:,} bytes instead of {file.size:,}")
@@ -135,7 +136,7 @@ def download(files: Sequence[SourceFile], url: str, directory: Path) -> list[Sou
 def write_bytes(url: str, name: str, data: bytes) -> None:
     """Make a small file below a URL."""
     system, path = open_url(url)
-    with naming(join(url, name), "write"):
+    with classify_errors(join(url, name), "write"):
         _make_directory(system, path)
         with system.open_output_stream(f"{path}/{name}") as target:
             target.write(data)
@@ -144,14 +145,14 @@ def write_bytes(url: str, name: str, data: bytes) -> None:
 def read_bytes(url: str, name: str) -> bytes:
     """The content of a small file below a URL."""
     system, path = open_url(url)
-    with naming(join(url, name), "read"), system.open_input_stream(f"{path}/{name}") as source:
+    with classify_errors(join(url, name), "read"), system.open_input_stream(f"{path}/{name}") as source:
         return bytes(source.read())
 
 
 def exists(url: str, name: str) -> bool:
     """Whether there is a file of that name below a URL."""
     system, path = open_url(url)
-    with naming(join(url, name), "look for"):
+    with classify_errors(join(url, name), "look for"):
         return bool(system.get_file_info(f"{path}/{name}").type == fs.FileType.File)
 
 
@@ -196,7 +197,7 @@ def _in_parallel(work: Callable[[_Item], _Made], items: Iterable[_Item]) -> list
     try:
         with ThreadPoolExecutor(_TRANSFERS, thread_name_prefix="sparkfusion-transfer") as pool:
             futures = [pool.submit(unless_failed, item) for item in items]
-    except BaseException:  # Ctrl-C, here
+    except BaseException:  # Ctrl-C in this thread
         failed.set()
         raise
     errors = (future.exception() for future in futures)
@@ -206,7 +207,7 @@ def _in_parallel(work: Callable[[_Item], _Made], items: Iterable[_Item]) -> list
     return [future.result() for future in futures]
 
 
-# ---- what was left behind, and the end of the process
+# ---- leftovers, and the end of the process
 
 _swept: set[str] = set()
 _open_homes: LiveObjects[RemoteHome] = LiveObjects()
@@ -236,7 +237,8 @@ def _remove_if_old(system: fs.FileSystem, path: str, limit: datetime) -> None:
 
 
 def _end() -> None:
-    """Close what is still open. Registered after Arrow's own hook, which ends its S3 client, so this runs first."""
+    """Close the homes that are still open. Registered after Arrow's own hook, which ends its S3 client, so this runs
+    first."""
     for home in _open_homes:
         home.close()
 

@@ -1,4 +1,4 @@
-"""Where a task puts its rows: files of a store, or the consumer."""
+"""Sinks: the output of a task, to files of a store or to the consumer."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ConsumerSink:
         self.wrote = False
 
     def write(self, partition: int, batch: pa.RecordBatch) -> None:
-        del partition  # a consumer has one
+        del partition  # a consumer has only one
         self.wrote = True
         self._rows(batch)
 
@@ -73,7 +73,7 @@ class FileSink:
         return self._partitions[partition]
 
     def write_empty(self, schema: pa.Schema) -> None:
-        """Write one file without rows, for a consumer that takes the schema from the files."""
+        """Write one file without rows, for a consumer that reads the schema from the files."""
         self._writer_of(0).write(pa.RecordBatch.from_pylist([], schema=schema))
 
     def finish(self) -> Manifest:
@@ -146,7 +146,7 @@ class _PartitionWriter:
             return
         try:
             frames = pa.Table.from_batches(self._held).unify_dictionaries().to_batches()
-        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):  # inside a list or struct; too many for the index type
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid):  # nested dictionaries, or too many values
             frames = self._held
         single_file = frames is not self._held
         for frame in frames:

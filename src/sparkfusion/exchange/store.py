@@ -19,14 +19,14 @@ _RESERVE_BYTES = 64 * 1024 * 1024
 
 
 class MemoryBudget:
-    """Bytes of memory-backed storage that are left for frames. Any thread."""
+    """Bytes of memory-backed storage that are left for frames. Any thread may call any method."""
 
     def __init__(self, size: int) -> None:
         self._lock = threading.Lock()
         self._left = size if os.access(SHARED_MEMORY, os.W_OK) else 0
 
     def take(self, size: int) -> None:
-        """Count bytes that were written; negative ones are given back."""
+        """Count bytes that were written; a negative size gives bytes back."""
         with self._lock:
             self._left -= size
 
@@ -35,16 +35,16 @@ class MemoryBudget:
         return self._left
 
     def is_left(self) -> bool:
-        """Whether the next frame may go there: within the budget, and with room left for others."""
+        """Whether the next frame may go to memory-backed storage: the budget is not used up, and there is room for
+        other programs."""
         return self._left > 0 and _free_memory() > _RESERVE_BYTES
 
 
 class FrameStore(ABC):
-    """What a task writes to: a private directory for each attempt, below one directory in memory and one on disk.
+    """The frame files of tasks: a private directory for each attempt, below one directory in memory and one on disk.
 
-    Threads may use it at the same time. The budget counts bytes as they are written. A file that was started in
-    memory ends when the budget is used up and the next one goes to disk, so the budget is exceeded by one frame per
-    writer at most.
+    Threads may use it at the same time. The budget counts bytes as they are written. When the budget is used up, a file
+    in memory is closed and the next file goes to disk, so the budget is exceeded by at most one frame per writer.
     """
 
     def __init__(self, memory: MemoryBudget, base: Path) -> None:
@@ -75,7 +75,7 @@ class FrameStore(ABC):
         return made
 
     def discard(self, key: TaskKey) -> None:
-        """Remove what one attempt wrote. Idempotent; safe while the attempt is still ending."""
+        """Remove the files of one attempt. Idempotent; safe while the attempt is still ending."""
         with self._lock:
             self._memory.take(-self._taken.pop(key, 0))
             homes = self._existing_homes()
@@ -84,7 +84,7 @@ class FrameStore(ABC):
 
     @abstractmethod
     def _existing_homes(self) -> list[Path]:
-        """The directories that something may have been put into."""
+        """The directories that may contain files."""
 
 
 class LocalFrameStore(FrameStore):
@@ -138,7 +138,7 @@ def _name(key: TaskKey) -> str:
 
 
 class BorrowedStore(FrameStore):
-    """A store whose directories another process makes and removes: what a task in another process writes to.
+    """The store of a task that runs in another process than the owner of the directories, which makes and removes them.
 
     The budget is this task's share; without a directory in memory everything goes to disk.
     """

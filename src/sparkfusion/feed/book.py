@@ -1,4 +1,4 @@
-"""All feeds of one query: started together, stopped together, each provider closed once."""
+"""All feeds of one query. They start and stop together, and each provider is closed once."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 
 from sparkfusion.errors import QueryCancelledError, SparkfusionError
-from sparkfusion.feed.dispatch import Answer, Dispatcher, FeedStats
+from sparkfusion.feed.dispatch import Dispatcher, FeedStats, NoGrant
 from sparkfusion.feed.feed import FeedDeclaration
-from sparkfusion.feed.lanes import start_thread
 from sparkfusion.feed.provider import FeedContext
+from sparkfusion.feed.unit_queues import start_thread
 from sparkfusion.ids import FeedId, QueryId
 
 _FIRST_PATIENCE_SECONDS = 0.1
@@ -33,7 +33,7 @@ class FeedBook:
         on_change: Callable[[FeedId], None] = lambda feed: None,
         together: Iterable[Collection[FeedId]] = (),
     ) -> None:
-        """`together`: feeds that are read by the same stage."""
+        """`together`: groups of feeds that the same stage reads."""
         self._together = [frozenset(feeds) for feeds in together]
         self.declared: Mapping[FeedId, FeedDeclaration] = {each.feed: each for each in declared}
         self._lock = threading.Lock()
@@ -54,12 +54,12 @@ class FeedBook:
         return {feed: dispatcher.stats() for feed, dispatcher in self._dispatchers.items()}
 
     def enough(self, feed: FeedId, task: int) -> None:
-        """The task has all rows that its stage needs, so no feed of that stage has to continue."""
+        """Called when a task has all rows that its stage needs, so that no feed of that stage has to continue."""
         for each in next((group for group in self._together if feed in group), (feed,)):
             self._dispatchers[each].stop_others(task if each == feed else None)
 
     def stop(self) -> None:
-        """Ask for no more units; returns at once."""
+        """Stop asking the providers for units; returns at once."""
         for dispatcher in self._dispatchers.values():
             dispatcher.stop()
 
@@ -76,12 +76,12 @@ class FeedBook:
         closing = [start_thread(partial(_close, each), f"{each.table}-close") for each in providers.values()]
         for thread in closing:
             thread.join(_PATIENCE_SECONDS)
-        for dispatcher in self._dispatchers.values():  # `close` may have woken what blocked
+        for dispatcher in self._dispatchers.values():  # `close` may have woken a thread that blocked
             dispatcher.join(_PATIENCE_SECONDS)
 
 
 def _close(declared: FeedDeclaration) -> None:
-    """Close a provider, on a thread of its own: it may block, and the query must end."""
+    """Close a provider on a thread of its own: it may block, and must not delay the end of the query."""
     close = getattr(declared.source.inner(), "close", None)
     try:
         if close is not None:
@@ -109,9 +109,9 @@ class TaskUnits:
     def take(self, offset: int) -> bytes | None:
         while not self._is_gone():
             answer = self._dispatcher.take(self._task, offset, host=self._host, patience=_TURN_SECONDS)
-            if answer is Answer.END:
+            if answer is NoGrant.END:
                 return None
-            if not isinstance(answer, Answer):
+            if not isinstance(answer, NoGrant):
                 return answer.data
         raise QueryCancelledError("the task was cancelled")
 

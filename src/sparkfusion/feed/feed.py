@@ -31,18 +31,19 @@ class UnitSource(Protocol):
         ...
 
     def report_failure(self, offset: int) -> None:
-        """The attempt failed while it worked on the units at that offset. Never raises."""
+        """Called when an attempt fails while it works on the units at that offset. Never raises."""
         ...
 
     def enough(self) -> None:
-        """The task has all the rows that its stage needs: other tasks need no more units. Never raises."""
+        """Called when the task has all rows that its stage needs, so that other tasks need no more units. Never
+        raises."""
         ...
 
 
 class WorkUnitFeed:
-    """A provider under an id. Only the id travels: pickled and unpickled, the feed is *remote* and reads its units from
-    the coordinator; where it was made it is *local* and asks its provider. Code that reads it cannot
-    tell, except by asking for what is inside.
+    """A provider with an id. Where the feed was made it is *local* and asks its provider for units. Pickling keeps only
+    the id: an unpickled feed is *remote* and gets its units from the coordinator. Code that reads units works with
+    both.
     """
 
     def __init__(self, provider: WorkUnitFeedProvider) -> None:
@@ -89,7 +90,7 @@ class WorkUnitFeed:
         return self.inner().feed(partition, context)
 
     def batches(self, partition: int | None = None, *, first: int = 0) -> Iterator[tuple[WorkUnit, ...]]:
-        """Units as they come, some at a time. Asking for the next ones confirms that those before are done.
+        """The units, in batches as they are found. Asking for the next batch confirms that those before are done.
 
         Args:
             first: on a worker, the offset in the task's ledger to begin at.
@@ -124,7 +125,7 @@ class WorkUnitFeed:
 
 @dataclass(frozen=True)
 class FeedDeclaration:
-    """One scan of a feed in one query: what the coordinator needs to run it, and what tasks need to read it.
+    """One scan of a feed in one query, with all that the coordinator needs to run it and tasks need to read it.
 
     Attributes:
         files: whether units are files; otherwise `reader` turns them into rows, in the tasks.

@@ -23,7 +23,7 @@ class Grant:
 
 @dataclass
 class _Page:
-    """What one task was given. A sealed page is not extended."""
+    """The grants of one task. A sealed page is not extended."""
 
     grants: list[Grant] = field(default_factory=list)
     sealed: bool = False
@@ -32,7 +32,7 @@ class _Page:
 
 class Ledger:
     """One page for each task. An attempt reads its page by offset, so every attempt sees the same grants in the same
-    order, then goes on where the page ends; pages live as long as the query.
+    order. After the last one it gets new grants. Pages are kept until the query ends.
 
     >>> ledger = Ledger()
     >>> ledger.append(0, Grant.of(['{"j":1}', '{"j":2}']))

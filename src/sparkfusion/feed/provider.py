@@ -1,4 +1,4 @@
-"""What users implement for a feed: a provider of work units, and the context that it gets."""
+"""The interface for users who write a feed: the provider of work units, and the contexts of providers and readers."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class WorkUnitFeedProvider:
     def feed(self, partition: int | None, context: FeedContext) -> Units:
         """Yield the units: a sync or async generator, or any iterable. It may block, wait, and run for ever.
 
-        Called on its own thread, once for each scan in a query and each partition. It is paused when enough units wait
-        for tasks, and closed when the query needs no more.
+        Called on its own thread, once for each scan in a query and each partition. The generator is paused when enough
+        units wait for tasks, and closed when the query needs no more.
         """
         raise NotImplementedError
 
@@ -52,8 +52,8 @@ class WorkUnitFeedProvider:
 
 @dataclass(frozen=True)
 class ScanFilter:
-    """A condition of the query on one table, as DataFusion's `text`. `column`, `operator` and `value` are set if it
-    compares a column with a constant."""
+    """A condition of the query on one table. `text` is the condition as DataFusion prints it. `column`, `operator` and
+    `value` are set if it compares a column with a constant."""
 
     text: str
     column: str | None = None
@@ -66,12 +66,13 @@ Keeps = Callable[[Sequence[Mapping[str, Any]]], list[bool]]
 
 @dataclass(frozen=True)
 class ScanRequest:
-    """What a query needs of a table. A provider may use it to find fewer units; ignoring it changes no answer.
+    """The columns and rows of a table that a query needs. A provider may use it to find fewer units; ignoring it
+    changes no answer.
 
     Attributes:
         projection: the columns that the query uses.
         filters: conditions that all needed rows meet. Empty if the query scans the table in several ways.
-        keeps: tells for combinations of column values whether rows with them may be needed.
+        keeps: returns for combinations of column values whether rows with them may be needed.
         limit: the query needs no more rows than this.
     """
 
@@ -82,7 +83,7 @@ class ScanRequest:
 
 
 class FeedContext:
-    """What a provider knows about the query, and how it learns that no more units are needed. Thread-safe.
+    """The query as a provider sees it, and the signal that no more units are needed. Thread-safe.
 
     Attributes:
         query: the query's id. `table`: the feed's name in it.
@@ -166,7 +167,7 @@ class FeedContext:
 
 @dataclass(frozen=True)
 class ReaderContext:
-    """What a reader knows about the table and the query, in a task.
+    """The table and the query, as a reader in a task sees them.
 
     Attributes:
         schema: the table's schema. A reader may leave out columns that are not in `projection`.

@@ -18,7 +18,7 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"))
 _COMPRESSED_BYTES = 1024 * 1024
 _PLAIN = (str, int, float, bool, type(None))
 _FILE_KEYS = frozenset({"f", "s", "r", "v"})
-_NO_UNITS = "these are no work units"
+_NO_UNITS = "invalid work units"
 
 
 def encode_unit(unit: WorkUnit) -> str:
@@ -33,7 +33,7 @@ def pack(encoded: Iterable[str]) -> bytes:
 
 
 def unpack(data: bytes, *, trust_python: bool) -> tuple[WorkUnit, ...]:
-    """The units again. Pickled payloads are refused unless Python objects are trusted."""
+    """The units of packed bytes. Pickled payloads are refused unless Python objects are trusted."""
     try:
         found = json.loads(zlib.decompress(data) if is_compressed(data) else data)
     except (zlib.error, ValueError, RecursionError):
@@ -72,14 +72,14 @@ def _absolute(path: str) -> str:
 
 
 def _plain_value(value: Any) -> Any:
-    """A value of a partition column: text, which is cast to the column's type, or bytes."""
+    """The value of a partition column for encoding: text, which is later cast to the column's type, or bytes."""
     if isinstance(value, bytes):
         return {"b": base64.b64encode(value).decode()}
     return None if value is None else str(value)
 
 
 def _unit(data: Mapping[str, Any], *, trust_python: bool) -> WorkUnit:
-    """Each kind of unit has keys of its own, so no data can mean two kinds."""
+    """Decode a unit. Each kind of unit has keys of its own, so its kind is never ambiguous."""
     if "f" in data:
         _check_keys(data, _FILE_KEYS)
         values = data.get("v", {})

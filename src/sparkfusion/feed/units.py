@@ -79,7 +79,7 @@ class FileUnit(WorkUnit):
 
 
 def check_path(path: str) -> None:
-    """Raise if no object store takes a file of this name."""
+    """Raise if no object store accepts a file of this name."""
     if not path:
         raise UserError("a file unit needs the path of a file")
     if _CONTROL.search(path):

@@ -1,6 +1,6 @@
-"""What only notebooks need: the magics of `%load_ext sparkfusion`, and progress below a cell. The extra is `notebook`.
+"""Notebooks: the magics of `%load_ext sparkfusion`, and progress below a cell. Needs the extra `notebook`.
 
-How a DataFrame and an explanation look in a notebook is in `session`: they do not need IPython for it.
+The HTML of DataFrames and explanations is in `session`, because it does not need IPython.
 """
 
 from __future__ import annotations

@@ -14,21 +14,21 @@ from sparkfusion.errors import SparkfusionError, UserError
 from sparkfusion.notebook.cell_display import show_progress
 from sparkfusion.notebook.magic_line import USAGE, MagicLine, named_values, parse_magic
 from sparkfusion.session.dataframe import DataFrame, look_inside
-from sparkfusion.session.script import Statement, locate_error, split
+from sparkfusion.session.script import ScriptStatement, locate_error, split
 from sparkfusion.session.session import Session, connect
 from sparkfusion.session.shown_rows import fetch_shown_rows
 
 _publish: Any = IPython.display.publish_display_data
-NAME = "sparkfusion"
+MAGIC_NAME = "sparkfusion"
 SESSION = "session"
-"""The variable whose session is used if none is named."""
+"""The name of the variable whose session is used by default."""
 
 
 class SqlMagic:
     """The magic of one IPython, as a line and as a cell."""
 
     def __init__(self, shell: Any) -> None:
-        """`shell`: IPython's InteractiveShell, or what has its methods."""
+        """`shell`: IPython's InteractiveShell, or an object with its methods."""
         self._shell = shell
         self._progress: WeakKeyDictionary[Session, Callable[[], None]] = WeakKeyDictionary()
 
@@ -41,17 +41,18 @@ class SqlMagic:
                 return None
 
         sparkfusion.__doc__ = (__doc__ or "") + f"\n\n{USAGE}\n\ndocs/notebooks.md says more."
-        self._shell.register_magic_function(_not_expanded(sparkfusion), "line_cell", NAME)
+        self._shell.register_magic_function(_not_expanded(sparkfusion), "line_cell", MAGIC_NAME)
 
     def unload(self) -> None:
         for kind in ("line", "cell"):
-            self._shell.magics_manager.magics[kind].pop(NAME, None)
+            self._shell.magics_manager.magics[kind].pop(MAGIC_NAME, None)
         for stop in self._progress.values():
             stop()
         self._progress.clear()
 
     def run_line(self, line: str) -> DataFrame | None:
-        """Returns the DataFrame of the statement: `df = %sparkfusion select 1`. A notebook shows it otherwise."""
+        """Return the DataFrame of the statement, as in `df = %sparkfusion select 1`. A notebook shows it if it is not
+        assigned."""
         asked = parse_magic(line)
         if not asked.sql:
             self._session(asked)
@@ -60,25 +61,27 @@ class SqlMagic:
         return self._keep(asked, made) if made.columns else None
 
     def run_cell(self, line: str, cell: str) -> None:
-        """Shows the first rows of the last statement, or puts its DataFrame into a variable."""
+        """Show the first rows of the last statement, or put its DataFrame into a variable."""
         asked = parse_magic(line)
         if asked.sql:
-            raise UserError(f"cannot run the cell: {asked.sql!r} is no option", hint=f"{USAGE}; SQL is below that line")
-        made, statements = self._run(asked, f"\n{cell}")  # the line of the magic counts as a line of the cell
+            raise UserError(
+                f"cannot run the cell: {asked.sql!r} is not an option", hint=f"{USAGE}; SQL is below that line"
+            )
+        made, statements = self._run(asked, f"\n{cell}")  # the line of the magic counts as the first line of the cell
         if self._keep(asked, made) is not None and made.columns:
             with locate_error(statements[-1], statements):
                 shown = fetch_shown_rows(*look_inside(made))
             _publish({"text/plain": shown.as_text(), "text/html": shown.as_html()})
 
     def _keep(self, asked: MagicLine, made: DataFrame) -> DataFrame | None:
-        """The DataFrame, unless a variable was named for it."""
+        """Assign the DataFrame to the variable that was named, or return it if there is none."""
         if asked.to is None:
             return made
         self._shell.push({asked.to: made})
         return None
 
-    def _run(self, asked: MagicLine, text: str) -> tuple[DataFrame, list[Statement]]:
-        """The DataFrame of the last statement, and all of them. Only statements that are no queries have run."""
+    def _run(self, asked: MagicLine, text: str) -> tuple[DataFrame, list[ScriptStatement]]:
+        """The DataFrame of the last statement, and all statements. Only statements that are not queries have run."""
         session = self._session(asked)
         statements = split(text)
         if not statements:
@@ -110,7 +113,7 @@ class SqlMagic:
         return found
 
     def _set_progress(self, session: Session, wanted: str | None) -> None:
-        """On from the first use of a session, until it is turned off."""
+        """Turn progress on or off. It is on from the first use of a session."""
         if wanted == "off":
             self._progress.pop(session, _nothing)()
             self._progress[session] = _nothing
@@ -129,7 +132,7 @@ def _not_expanded(function: Callable[..., Any]) -> Any:
 
 @contextmanager
 def short_errors() -> Iterator[None]:
-    """Let IPython show an error of sparkfusion, or Ctrl-C, without the code that it came through. The cell fails."""
+    """Let IPython show an error of sparkfusion, or Ctrl-C, without a traceback. The cell still fails."""
     try:
         yield
     except (SparkfusionError, KeyboardInterrupt) as error:

@@ -1,4 +1,4 @@
-"""The line of a magic: its options, and the SQL behind them."""
+"""Parse the line of a magic: its options, and the SQL after them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PARAMETER = {
 
 @dataclass(frozen=True)
 class MagicLine:
-    """What a magic was asked for. `sql` is what is left of the line."""
+    """The options of a magic. `sql` is the rest of the line."""
 
     session: str | None = None
     to: str | None = None
@@ -50,7 +50,7 @@ def parse_magic(line: str) -> MagicLine:
         position = option.end()
     if (left := _WORD.match(line, position)) is not None:
         what = f"--{left['name']} has no value" if left["name"] in _CHOICES else f"there is no option --{left['name']}"
-        raise UserError(f"cannot run the magic: {what}", hint=f"{USAGE}; a comment has a blank behind its dashes")
+        raise UserError(f"cannot run the magic: {what}", hint=f"{USAGE}; a comment needs a space after its dashes")
     return MagicLine(**found, sql=line[position:].strip())
 
 
@@ -63,7 +63,8 @@ def _check(name: str, value: str) -> None:
 
 
 def named_values(sql: str, dialect: str, variables: Mapping[str, Any]) -> dict[str, Any]:
-    """The variables that a statement names: `$name`, or `:name` in Spark's dialect. Others are left to the session.
+    """The variables that a statement names: `$name`, or `:name` in Spark's dialect. The session reports names without a
+    variable.
 
     >>> named_values("select $a, '$b', $c", "datafusion", {"a": 1, "b": 2})
     {'a': 1}

@@ -1,1 +1,1 @@
-"""What can be seen of a query: events while it runs, explain before and after."""
+"""Observing queries: events while a query runs, explain before and after."""

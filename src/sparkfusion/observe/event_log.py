@@ -22,11 +22,12 @@ _log = logging.getLogger("sparkfusion")
 class EventLog:
     """A subscriber that writes the events of each query to a file of its own. Any thread may call it.
 
-    The operating system has a line when the call returns, so a program that ends suddenly leaves what happened until
-    then. If a file cannot be written, a warning says so once, and the query runs on without it.
+    A line is written to the operating system before the call returns, so the log is complete up to the moment at which
+    a program ends suddenly. If a file cannot be written, one warning is logged, and the query continues without the
+    file.
 
     Args:
-        directory: returns the setting at this moment; empty means no log.
+        directory: returns the current value of the setting; empty means no log.
         describe: returns where tasks run, in a few words.
     """
 
@@ -37,9 +38,9 @@ class EventLog:
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, QueryPlanned) and (directory := self._directory()):
-            place = self._describe(event.graph) if event.graph is not None else ""
+            runner = self._describe(event.graph) if event.graph is not None else ""
             try:
-                self._files[event.query] = _QueryLog(event, Path(directory), place)
+                self._files[event.query] = _QueryLog(event, Path(directory), runner)
             except OSError as error:
                 _log.warning("query %s has no event log: %s", event.query, error, extra=about(event.query))
         file = self._files.get(event.query)
@@ -54,7 +55,7 @@ class EventLog:
             self._end(event.query)
 
     def close(self) -> None:
-        """End the logs of queries that have not told their end: nobody will read their rows."""
+        """Close the logs of queries that have not ended. Nobody will read their rows."""
         for query in list(self._files):
             self(QueryFailed(query, "the session was closed before the query ended", cancelled=True))
 
@@ -67,11 +68,11 @@ class EventLog:
 class _QueryLog:
     """The file of one query."""
 
-    def __init__(self, event: QueryPlanned, directory: Path, place: str) -> None:
+    def __init__(self, event: QueryPlanned, directory: Path, runner: str) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         begun = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(event.at))
         path = directory / f"{begun}-{event.query}.jsonl"
-        self._maker = LineMaker(place)
+        self._maker = LineMaker(runner)
         self._lock = threading.Lock()  # two tasks may end at the same time
         self._file = open(path, "xb", buffering=0, opener=_private)  # noqa: SIM115
 
@@ -88,5 +89,5 @@ class _QueryLog:
 
 
 def _private(path: str, flags: int) -> int:
-    """Only its owner may read a log: SQL may hold secrets."""
+    """Open a file that only its owner may read: SQL may hold secrets."""
     return os.open(path, flags, 0o600)

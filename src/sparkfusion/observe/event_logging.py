@@ -26,14 +26,14 @@ _FIGURES = ("stages", "tasks", "rows", "bytes", "seconds", "reason", "retried", 
 
 def log_event(event: Event) -> None:
     """Log an event: ends of queries and failed attempts as INFO, all others as DEBUG. SQL is not logged: it may hold
-    secrets. Nothing is made of an event whose level is off."""
+    secrets. An event whose level is off costs nothing."""
     level = _LEVELS.get(type(event), logging.DEBUG)
     if _log.isEnabledFor(level):
         _log.log(level, "%s", _describe(event), extra=fields_of(event))
 
 
 def fields_of(event: Event) -> dict[str, Any]:
-    """The attributes of an event's record: what it is about, its kind, and its figures."""
+    """The attributes of an event's log record: its query, stage and task, its kind, and its numbers."""
     key: TaskKey | None = getattr(event, "key", None)
     where = about(key or event.query, stage=getattr(event, "stage", None), worker=getattr(event, "worker", None))
     figures = {name: getattr(event, name) for name in _FIGURES if hasattr(event, name)}

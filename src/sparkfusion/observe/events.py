@@ -34,8 +34,8 @@ class QueryPlanned(Event):
 
 @dataclass(frozen=True)
 class QueryRestarted(Event):
-    """A task of several partitions lacked memory, so the query runs again in these stages and tasks. No row was given
-    to the consumer before. `seconds`: what planning it again took."""
+    """A task of several partitions ran out of memory, so the query runs again with these stages and tasks. The consumer
+    had no rows yet. `seconds`: how long the second planning took."""
 
     stages: int
     tasks: int
@@ -46,7 +46,8 @@ class QueryRestarted(Event):
 
 @dataclass(frozen=True)
 class QueryNotDistributed(Event):
-    """A query reads enough to be distributed, but cannot be. `count`: such queries of the session, for this reason."""
+    """A query reads enough to be distributed, but cannot be. `count`: how many queries of the session were not
+    distributed for this reason."""
 
     reason: str
     count: int
@@ -54,9 +55,9 @@ class QueryNotDistributed(Event):
 
 @dataclass(frozen=True)
 class JoinDecided(Event):
-    """The exact size of a join's build side is known, so it was decided how the join of a stage runs.
+    """The exact size of a join's build side is known, so the runner has decided how the join of a stage runs.
 
-    `absorbed`: the stage of the probe side, if it does not run by itself any more, but as a part of this stage.
+    `absorbed`: the stage of the probe side, if it now runs as a part of this stage.
     """
 
     stage: StageId
@@ -66,7 +67,7 @@ class JoinDecided(Event):
 
 @dataclass(frozen=True)
 class KeySetDecided(Event):
-    """The key set that a stage computed is complete, so it was decided whether it reduces scans."""
+    """The key set that a stage computed is complete, so the runner has decided whether it reduces scans."""
 
     stage: StageId
     reason: str
@@ -85,7 +86,7 @@ class SkewDecided(Event):
 
 @dataclass(frozen=True)
 class StageSkipped(Event):
-    """A stage is not run, or not to its end: it gives no rows for certain, or nobody needs them."""
+    """A stage is not run, or not to its end, because it certainly returns no rows or its rows are not needed."""
 
     stage: StageId
     reason: str
@@ -99,15 +100,15 @@ class StageStarted(Event):
 
 @dataclass(frozen=True)
 class TaskStarted(Event):
-    """An attempt is ordered. It may have to wait for a slot."""
+    """The coordinator has ordered an attempt, which may have to wait for a slot."""
 
     key: TaskKey
 
 
 @dataclass(frozen=True)
 class TaskRunning(Event):
-    """An attempt has a slot and begins to run; `worker` as in `TaskFinished`. Spark does not tell this of tasks on its
-    executors."""
+    """An attempt has a slot and begins to run; `worker` as in `TaskFinished`. There is no such event for tasks on
+    Spark's executors."""
 
     key: TaskKey
     worker: str
@@ -134,8 +135,8 @@ class TaskFinished(Event):
 class TaskFailed(Event):
     """One attempt failed; `retried` says whether another one follows.
 
-    `worker` is None if it is not known where it ran: Spark tells that only of attempts that succeed. Then `started_at`
-    is when its order was given.
+    `worker` is None if it is not known where it ran: Spark reports that only for attempts that succeed. Then
+    `started_at` is when the attempt was ordered.
     """
 
     key: TaskKey
@@ -176,7 +177,7 @@ class RowsRejected(Event):
 
 @dataclass(frozen=True)
 class Measured:
-    """What is known of a distributed query at its end: the stages as they ran, and reports of tasks and feeds."""
+    """The measurements of a distributed query at its end: the stages as they ran, and reports of tasks and feeds."""
 
     graph: StageGraph
     reports: tuple[TaskReport, ...]
@@ -194,7 +195,7 @@ class QueryFinished(Event):
 
 @dataclass(frozen=True)
 class QueryFailed(Event):
-    """The query failed, or somebody stopped it. `measured`: what it did until then."""
+    """The query failed or was cancelled. `measured`: its measurements until then."""
 
     message: str
     cancelled: bool
@@ -202,5 +203,5 @@ class QueryFailed(Event):
 
 
 Subscriber = Callable[[Event], None]
-"""Called from several threads, possibly at the same time, even for one query: one that keeps state needs a lock.
-It must return quickly and must not raise."""
+"""A function that is called with events, from several threads, possibly at the same time, even for one query. A
+subscriber that keeps state needs a lock. It must return quickly and must not raise."""

@@ -1,34 +1,36 @@
-"""Explain: the stage tree of a query as text, JSON, dot or an HTML page; after a run, what every stage did."""
+"""Explain: the stage tree of a query as text, JSON, dot or an HTML page; after a run, with the measurements of every
+stage."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.ids import StageId
 from sparkfusion.observe.events import Event, QueryPlanned
+from sparkfusion.observe.explain_formats import ExplainFormat
 from sparkfusion.observe.log_lines import LineMaker, describe_plan, to_json
 from sparkfusion.observe.metrics import StageMetrics, metrics_by_stage
 from sparkfusion.observe.operators import narrowed_tables, operator_lines, task_leaves
 from sparkfusion.observe.page import render_page
-from sparkfusion.observe.query_model import Line, build_model
+from sparkfusion.observe.query_model import LogLine, build_model
 from sparkfusion.plan.stage import Distribution, Stage, StageGraph
 from sparkfusion.worker.task import TaskReport
 
-Format = Literal["text", "json", "dot", "html"]
 _SHOWN_TASKS = 8
 
 
 @dataclass(frozen=True)
 class Explained:
-    """What there is to show of a query: how it would run, or how it ran.
+    """Everything that `explain` shows of a query: how it would run, or how it ran.
 
     Attributes:
         single_node_plan: called only for a query that is not distributed.
-        reports: of its tasks, if it ran. `feeds`: what its feeds gave. `events`: all of them, in their order.
-        place: where tasks run and where their frames are.
+        reports: the reports of its tasks, if it ran. `feeds`: the statistics of its feeds. `events`: all its events, in
+            their order.
+        runner: where tasks run and where their frames are.
         tables: how tables of Spark's catalog are read, a line for each.
         text: the SQL that the user wrote.
     """
@@ -38,12 +40,12 @@ class Explained:
     reports: Sequence[TaskReport] = ()
     feeds: Sequence[FeedStats] = ()
     events: Sequence[Event] = ()
-    place: str = ""
+    runner: str = ""
     tables: Sequence[str] = ()
     text: str = ""
 
 
-def render_explain(explained: Explained, format: Format = "text") -> str:
+def render_explain(explained: Explained, format: ExplainFormat = "text") -> str:
     """Show how a query runs, or ran."""
     if format == "json":
         return to_json(model_of(explained), indent=2)
@@ -56,7 +58,7 @@ def render_explain(explained: Explained, format: Format = "text") -> str:
         plan = explained.single_node_plan().rstrip()
         return "\n".join((f"not distributed: {explained.distribution.reason}", *tables, plan))
     metrics = metrics_by_stage(explained.reports)
-    lines = _head_lines(graph, metrics, explained.place, tables)
+    lines = _head_lines(graph, metrics, explained.runner, tables)
     for stage in reversed(graph.stages):
         lines += ["", *_stage_lines(stage, graph, metrics.get(stage.id))]
     lines += ["", *map(_feed_line, explained.feeds)] if explained.feeds else []
@@ -65,8 +67,8 @@ def render_explain(explained: Explained, format: Format = "text") -> str:
 
 def model_of(explained: Explained) -> dict[str, Any]:
     """The model of the query (`query_model`), from its events if it ran."""
-    maker = LineMaker(explained.place)
-    lines: list[Line] = [maker.line_of(event) for event in explained.events]
+    maker = LineMaker(explained.runner)
+    lines: list[LogLine] = [maker.line_of(event) for event in explained.events]
     if not any(isinstance(event, QueryPlanned) for event in explained.events):
         lines.insert(0, _plan_line(explained))
     first = {**lines[0], "text": explained.text, "tables": list(explained.tables)}
@@ -75,12 +77,12 @@ def model_of(explained: Explained) -> dict[str, Any]:
     return build_model([first, *lines[1:]])
 
 
-def _plan_line(explained: Explained) -> Line:
-    """The line of a query that is only planned."""
+def _plan_line(explained: Explained) -> LogLine:
+    """The log line for a query that was planned and not run."""
     graph = explained.distribution.graph
     plan = describe_plan(graph) if graph is not None else None
     reason = explained.distribution.reason
-    return {"event": "query_planned", "query": "", "reason": reason, "plan": plan, "place": explained.place}
+    return {"event": "query_planned", "query": "", "reason": reason, "plan": plan, "place": explained.runner}
 
 
 def _feed_line(feed: FeedStats) -> str:
@@ -95,11 +97,11 @@ def _feed_line(feed: FeedStats) -> str:
 
 
 def _head_lines(
-    graph: StageGraph, metrics: dict[StageId, StageMetrics], place: str, tables: Sequence[str]
+    graph: StageGraph, metrics: dict[StageId, StageMetrics], runner: str, tables: Sequence[str]
 ) -> list[str]:
     head = graph.head
     title = f"distributed: {_count(len(graph.stages), 'stage')}, {_count(graph.task_count, 'task')}"
-    title += f", {place}" if place else ""
+    title += f", {runner}" if runner else ""
     title = "\n".join((title, *graph.notes, *tables))
     if head.streams:
         window = f", skip={head.skip}" if head.skip else ""
@@ -146,7 +148,7 @@ def _operator_lines(plan: bytes, graph: StageGraph, metrics: StageMetrics | None
     if metrics is None or not metrics.operators:
         return operator_lines(plan, graph)
     lines = operator_lines(plan, graph)
-    if len(lines) != len(metrics.operators):  # a union's task runs a plan of another shape
+    if len(lines) != len(metrics.operators):  # the tasks of a union run a plan with other operators
         lines = ["  " * operator.depth + operator.name for operator in metrics.operators]
     return [line + _operator_summary(op) for line, op in zip(lines, metrics.operators, strict=True)]
 

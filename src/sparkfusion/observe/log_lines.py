@@ -1,4 +1,4 @@
-"""Events as lines of an event log: plain JSON, one line for each event, in a form that has a version."""
+"""Events as lines of an event log: plain JSON, one line for each event, in a versioned format."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class LineMaker:
     """Makes the lines of one query. The plan is described when the query is planned, and again at its end if decisions
     have changed it."""
 
-    def __init__(self, place: str = "") -> None:
-        self._place = place
+    def __init__(self, runner: str = "") -> None:
+        self._runner = runner
         self._graph: StageGraph | None = None
 
     def line_of(self, event: Event) -> dict[str, Any]:
@@ -39,7 +39,7 @@ class LineMaker:
                 line[each.name] = [asdict(one) for one in value] if isinstance(value, tuple) else value
         if isinstance(event, QueryPlanned):
             line = {"event": line.pop("event"), "version": LOG_VERSION} | line | {"started": True}
-            line |= {"place": self._place} if self._place else {}
+            line |= {"place": self._runner} if self._runner else {}
         if isinstance(event, QueryPlanned | QueryRestarted) and event.graph is not None:
             self._graph = event.graph
             line["plan"] = describe_plan(event.graph)
@@ -78,7 +78,7 @@ def describe_feeds(feeds: Sequence[FeedStats]) -> list[dict[str, Any]]:
 
 
 def to_json(value: Any, indent: int | None = None) -> str:
-    """JSON that every reader takes. A number that is not finite, such as a figure of a provider, becomes null.
+    """JSON that every parser accepts. A number that is not finite, such as a counter of a provider, becomes null.
 
     >>> to_json({"a": float("nan"), "b": [1.5]})
     '{"a": null, "b": [1.5]}'

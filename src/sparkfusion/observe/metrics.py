@@ -1,4 +1,4 @@
-"""What the tasks of a stage did: sums over its tasks, and how unevenly the work was spread."""
+"""Measurements of a stage: sums over its tasks, and how unevenly the work was spread."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from sparkfusion.worker.task import Fetched, OperatorMetrics, TaskReport
 class StageMetrics:
     """The work of one stage. `skew` is the slowest task's time over the mean: 1.0 is perfectly even.
 
-    `earlier_attempts` and `recomputed_inputs` are what Spark had to do again for these tasks; `fetched` is what came
-    from other workers, for each exchange.
+    `earlier_attempts` and `recomputed_inputs` count the work that Spark had to repeat for these tasks. `fetched` is the
+    data that came from other workers, for each exchange.
     """
 
     stage: StageId
@@ -77,7 +77,8 @@ METRICS_SCHEMA = pa.schema(
 
 
 def metrics_table(reports: Iterable[TaskReport]) -> pa.Table:
-    """A row for each operator of each stage, parents first; the columns of its stage are the same in each row."""
+    """A row for each operator of each stage, parents first. The columns about the stage are the same in each of its
+    rows."""
     rows = [
         {
             "stage": stage.stage,

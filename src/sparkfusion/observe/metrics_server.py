@@ -1,4 +1,4 @@
-"""A small HTTP server for one text: the metrics of a worker, for Prometheus."""
+"""A small HTTP server for the metrics of a worker, for Prometheus."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _PATIENCE_SECONDS = 5.0
 
 
 class MetricsServer:
-    """Answers `GET /metrics`, from when it is made until `close`. Plain HTTP, for anyone who reaches the port: what it
-    serves must hold no secrets. It reads nothing but the request line and headers.
+    """Answers `GET /metrics`, from its construction until `close`. It is plain HTTP without authentication, so the text
+    must not contain secrets. It reads only the request line and headers.
 
     Args:
-        text: makes the answer, on any thread, for each request.
+        text: returns the answer; called for each request, on any thread.
         port: 0 means any free port.
-        patience: seconds that a caller may be silent.
+        patience: seconds without data after which a connection is closed.
     """
 
     def __init__(self, text: Callable[[], str], host: str, port: int, *, patience: float = _PATIENCE_SECONDS) -> None:
@@ -50,7 +50,8 @@ class MetricsServer:
 
 
 class _Server(ThreadingHTTPServer):
-    """Serves a few connections at once, and closes others: a caller that hangs must not take the worker's threads."""
+    """Serves a few connections at once, and closes any others, so that callers that hang cannot use up the worker's
+    threads."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -64,7 +65,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, _Handler)
 
     def server_bind(self) -> None:
-        """Without the look-up of this machine's name that HTTPServer makes: it may take seconds."""
+        """Bind without HTTPServer's look-up of this machine's name, which may take seconds."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
 
@@ -81,7 +82,7 @@ class _Server(ThreadingHTTPServer):
             self._places.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A caller that has gone is no news."""
+        """Ignore errors: they mean that the caller has closed the connection."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -105,4 +106,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: a scraper asks every few seconds."""
+        """Log nothing: a scraper sends a request every few seconds."""

@@ -42,7 +42,8 @@ def operator_lines(plan: bytes, graph: StageGraph) -> list[str]:
 
 
 def _decodable(root: PlanNode) -> PlanNode:
-    """The plan without what only running it needs: declared partitionings below an interleave, and object stores."""
+    """The plan in a form that can be decoded for display: without object stores, and without interleaves, which require
+    a declared partitioning."""
 
     def simplify(node: PlanNode) -> PlanNode | None:
         conf = file_scan_conf(node)
@@ -54,14 +55,14 @@ def _decodable(root: PlanNode) -> PlanNode:
 
 
 def _with_interleaves(lines: list[str], root: PlanNode) -> list[str]:
-    """Name the unions that are interleaves. Both sequences have parents first."""
+    """Rename the unions that stand for interleaves. Lines and nodes both have parents first."""
     unions = (kind(node) for node in walk(root) if kind(node) in ("union", "interleave"))
 
-    def shown(line: str) -> str:
+    def rename_union(line: str) -> str:
         is_interleave = line.lstrip().startswith("UnionExec") and next(unions, "") == "interleave"
         return line.replace("UnionExec", "InterleaveExec", 1) if is_interleave else line
 
-    return [shown(line) for line in lines]
+    return [rename_union(line) for line in lines]
 
 
 def _names(node: PlanNode, depth: int) -> Iterator[str]:

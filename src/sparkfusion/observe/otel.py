@@ -1,6 +1,6 @@
 """OpenTelemetry: `instrument` makes spans and metrics of a session's events. Needs the extra `otel`.
 
-Nothing here is imported unless somebody calls it (docs/observability.md).
+OpenTelemetry is imported only when `instrument` is called (docs/observability.md).
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def instrument(
     meter_provider: MeterProvider | None = None,
     with_text: bool = False,
 ) -> Callable[[], None]:
-    """Make spans and metrics of this session's queries. Call the returned function to end that.
+    """Make spans and metrics of this session's queries, until the returned function is called.
 
     The span of a query is a child of the span that is current where the query is started. A session that is
     instrumented twice has every span twice.
 
     Args:
-        tracer_provider, meter_provider: by default those that are set for the process.
-        with_text: spans of queries show the SQL. It may hold secrets.
+        tracer_provider, meter_provider: by default those of the process.
+        with_text: whether the spans of queries have the SQL, which may hold secrets.
     """
     trace, metrics = (
         import_extra(f"opentelemetry.{part}", "otel", "instrument", distribution="opentelemetry-api")

@@ -11,7 +11,7 @@ _OUTCOME = "sparkfusion.outcome"
 
 
 class QueryMeters:
-    """A subscriber. Any thread may call it. Attributes are outcomes only, so that there are few series."""
+    """A subscriber. Any thread may call it. The only attribute is the outcome, so that there are few time series."""
 
     def __init__(self, meter: Meter) -> None:
         self._begun: dict[QueryId, float] = {}

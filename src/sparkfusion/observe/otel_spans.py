@@ -36,7 +36,7 @@ _Decided = JoinDecided | KeySetDecided | SkewDecided | StageSkipped
 
 @dataclass
 class _OpenQuery:
-    """The spans of a query that has not ended. `attempts`: when each that runs began, and where."""
+    """The spans of a query that has not ended. `attempts`: when and where each running attempt began."""
 
     span: Span
     context: Context
@@ -66,14 +66,15 @@ class QuerySpans:
                 self._follow(query, event)
 
     def close(self) -> None:
-        """End the spans of queries that have not told their end."""
+        """End the spans of queries that have not ended."""
         with self._lock:
             left, self._open = list(self._open.values()), {}
         for query in left:
             self._end(query, time.time(), "unknown")
 
     def _begin(self, event: QueryPlanned) -> _OpenQuery:
-        """On the thread that starts the query, so the current span is the caller's."""
+        """Start the span of a query. Called on the thread that starts the query, so the current span is the
+        caller's."""
         attributes: dict[str, Any] = {
             "sparkfusion.query": event.query,
             "sparkfusion.stages": event.stages,
@@ -162,7 +163,7 @@ class QuerySpans:
         query.span.end(_nanoseconds(at))
 
     def _end_parts(self, query: _OpenQuery, at: float) -> None:
-        """End what has not told an end: attempts that were given up or stopped, and their stages."""
+        """End the spans of attempts that were abandoned or stopped, and of their stages."""
         for key, (begun, worker) in query.attempts.items():
             self._start_attempt(query, key, begun, worker, "stopped").end(_nanoseconds(max(begun, at)))
         query.attempts.clear()

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from sparkfusion.errors import UserError
 from sparkfusion.observe.log_lines import LOG_VERSION
-from sparkfusion.observe.query_model import Line, build_model
+from sparkfusion.observe.query_model import LogLine, build_model
 
 HISTORY_SCHEMA = pa.schema(
     [
@@ -46,7 +46,8 @@ def history(directory: str | PathLike[str]) -> pa.Table:
 
 
 def read_model(file: str | PathLike[str]) -> dict[str, Any]:
-    """The model of the query in an event log. Raises a `UserError` if the file is none, or of a newer version."""
+    """The model of the query in an event log. Raises a `UserError` if the file is not an event log, or is of a newer
+    version."""
     path = Path(file)
     try:
         lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # the last line is complete if a line end follows
@@ -65,13 +66,13 @@ def read_model(file: str | PathLike[str]) -> dict[str, Any]:
         raise UserError(f"the event log {str(path)!r} is damaged: {error!r}") from error
 
 
-def _parse(text: str, path: Path, number: int) -> Line:
+def _parse(text: str, path: Path, number: int) -> LogLine:
     try:
         line = json.loads(text)
     except ValueError as error:
         raise UserError(f"line {number} of the event log {str(path)!r} is not JSON: {error}") from error
     if not isinstance(line, dict) or "event" not in line:
-        raise UserError(f"line {number} of {str(path)!r} is no event")
+        raise UserError(f"line {number} of {str(path)!r} is not an event")
     return line
 
 

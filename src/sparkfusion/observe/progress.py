@@ -1,4 +1,4 @@
-"""How far a query is, computed from its events. Terminals, notebooks and callbacks draw the same state."""
+"""The progress of a query, computed from its events. Terminals, notebooks and callbacks show the same state."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ Status = Literal["planning", "running", "finished", "failed", "cancelled"]
 
 @dataclass(frozen=True)
 class ProgressState:
-    """One moment of one query.
+    """The progress of one query at one moment.
 
     Attributes:
         reason: why the query is not distributed; then it has no stages.
-        planned_stages, planned_tasks: as planned, without the head. `stages_total` and `tasks_total` follow what
-            really starts.
-        earlier_attempts: those that had no event of their own: Spark's.
-        tells_running: whether the runner has told which tasks run. Spark does not, for tasks on its executors.
-        stages: those that are known, the head too, as stage 0.
+        planned_stages, planned_tasks: the numbers as planned, without the head. `stages_total` and `tasks_total` are
+            corrected when stages start.
+        earlier_attempts: attempts on Spark that had no event of their own.
+        tells_running: whether the runner has reported which tasks run. Spark does not, for tasks on its executors.
+        stages: the stages that are known; the head is stage 0.
         feeds: the state of each feed, by its number.
     """
 
@@ -59,13 +59,13 @@ class ProgressState:
 
     @property
     def running_stages(self) -> list[StageProgress]:
-        """Those that have started and not ended, in their order; the head is last."""
+        """The stages that have started and not ended, in their order; the head is last."""
         running = [stage for stage in self.stages.values() if stage.status == "running"]
         return sorted(running, key=lambda stage: (stage.stage == HEAD_STAGE, stage.stage))
 
     @property
     def busy_stages(self) -> list[StageProgress]:
-        """The running stages, without those of which no task has got a slot yet. All, if that is not known of any."""
+        """The running stages of which a task has a slot. All running stages, if the runner does not report slots."""
         running = self.running_stages
         if not self.tells_running:
             return running
@@ -73,7 +73,7 @@ class ProgressState:
 
     @property
     def stages_total(self) -> int:
-        """Without those that are skipped."""
+        """The number of stages that are not skipped."""
         return max(0, self.planned_stages - self._count("skipped"))
 
     @property
@@ -82,7 +82,7 @@ class ProgressState:
 
     @property
     def rows(self) -> int:
-        """What tasks of all stages have written so far."""
+        """The rows that tasks of all stages have written so far."""
         return sum(stage.rows for stage in self._without_head)
 
     @property
@@ -125,13 +125,13 @@ class ProgressState:
         return max(0.0, (self.ended_at or now) - self.started_at)
 
     def feeds_of(self, stage: StageProgress) -> list[FeedProgress]:
-        """The feeds that a stage reads, as far as they have told something."""
+        """The progress of the feeds that a stage reads, as far as there were events about them."""
         numbers = stage.work.feeds if self.feeds and stage.work is not None else ()
         return [self.feeds[number] for number in numbers if number in self.feeds]
 
     def input_bytes(self, stage: StageProgress) -> int | None:
-        """How much a stage reads: its files, and what other stages have written. None as long as that is not known.
-        Rows that every task reads count once."""
+        """The bytes that a stage reads, from files and from other stages. None as long as that is not known. Rows that
+        every task reads count once."""
         if stage.work is None or stage.work.feeds:
             return None
         size = stage.work.scan_bytes
@@ -142,8 +142,8 @@ class ProgressState:
         return size or None
 
     def seconds_left(self, now: float) -> float | None:
-        """About how long the query still runs, from the bytes that its stages have read and will read. Not less than a
-        stage needs. None as long as the input of some stage is not known, or nothing is done."""
+        """The estimated seconds until the query ends, from the bytes that its stages have read and will read. At least
+        the estimate of each stage. None as long as the input of some stage is not known, or no task is done."""
         counted = [stage for stage in self._without_head if stage.status != "skipped"]
         sizes = {stage.stage: self._known_bytes(stage) for stage in counted}
         begun = [stage.started_at for stage in counted if stage.started_at is not None]
@@ -157,8 +157,8 @@ class ProgressState:
         return max(longest, (now - min(begun)) * (total - done) / done)
 
     def _known_bytes(self, stage: StageProgress) -> int | None:
-        """The input of a stage that counts for the estimate. A stage that is over, and whose input is not known, counts
-        with what it wrote."""
+        """The input bytes of a stage for the estimate. A finished stage whose input is not known counts with the bytes
+        that it wrote."""
         size = self.input_bytes(stage)
         return stage.bytes if size is None and stage.status == "finished" else size
 
@@ -181,7 +181,7 @@ def advance(state: ProgressState, event: Event) -> ProgressState:
                 reason=event.reason,
                 planned_stages=event.stages,
                 planned_tasks=event.tasks,
-                stages=_waiting(event.graph),
+                stages=_waiting_stages(event.graph),
             )
         case QueryRestarted():
             return ProgressState(
@@ -192,7 +192,7 @@ def advance(state: ProgressState, event: Event) -> ProgressState:
                 planned_tasks=event.tasks,
                 failed_attempts=state.failed_attempts,
                 tells_running=state.tells_running,
-                stages=_waiting(event.graph),
+                stages=_waiting_stages(event.graph),
             )
         case StageStarted() | StageFinished() | StageSkipped() | JoinDecided():
             return _advance_stage(state, event)
@@ -207,7 +207,7 @@ def advance(state: ProgressState, event: Event) -> ProgressState:
     return state
 
 
-def _waiting(graph: StageGraph | None) -> dict[StageId, StageProgress]:
+def _waiting_stages(graph: StageGraph | None) -> dict[StageId, StageProgress]:
     if graph is None:
         return {}
     made = {
@@ -235,7 +235,7 @@ def _advance_stage(
 def _advance_task(state: ProgressState, event: TaskRunning | TaskFinished | TaskFailed) -> ProgressState:
     stage, task = _stage(state, event.key.stage), event.key.task
     failures = state.failed_attempts + isinstance(event, TaskFailed)
-    if stage.status == "skipped":  # a task that comes to its end although nobody needs it any more
+    if stage.status == "skipped":  # a task may finish although its rows are no longer needed
         return replace(state, failed_attempts=failures)
     if isinstance(event, TaskRunning):
         changed = _with(state, stage.run_task(task, event.at))
@@ -271,7 +271,7 @@ class Progress:
                 self._state = advance(self._state, event)
 
     def restart(self) -> None:
-        """Forget the last query: the clock of the next one starts now, before it is planned."""
+        """Forget the last query. The time of the next query counts from now, before it is planned."""
         with self._lock:
             self._state = ProgressState(started_at=self._clock())
 

@@ -1,4 +1,4 @@
-"""Calls a function of the user with the progress of each query: `Session.on_progress`."""
+"""Call a function of the user with the progress of each query: `Session.on_progress`."""
 
 from __future__ import annotations
 
@@ -23,17 +23,19 @@ from sparkfusion.observe.progress import ProgressState, advance
 _ENDS = (QueryFinished, QueryFailed)
 _ALWAYS_TOLD = (QueryPlanned, QueryRestarted, *_ENDS, StageStarted, StageFinished, StageSkipped)
 _END_SECONDS = 5.0
-"""How long the end of a query waits for its turn. The function may be waiting for this very query."""
+"""How long the end of a query waits until the function has been called. The function itself may be waiting for this
+query."""
 _log = logging.getLogger("sparkfusion")
 
 
 class ProgressCalls:
     """A subscriber. The function is called at the beginning and the end of a query and of its stages, and in between at
-    most every so many seconds. One call at a time, in the order of the events.
+    most once every `every` seconds. There is one call at a time, in the order of the events.
 
-    It has no clock and no thread: time is that of the events, and a thread that brings one calls the function. What
-    other threads bring meanwhile, they leave to this thread. No lock is held during a call, so the function may run and
-    stop queries. Only the end of a query waits, so that it is told before `collect` returns.
+    There is no clock and no thread here. Times are those of the events, and the thread that delivers an event calls the
+    function. Events that other threads deliver meanwhile are left to that thread. No lock is held during a call, so the
+    function may run and stop queries. Only the end of a query waits, so that the function is called before `collect`
+    returns.
     """
 
     def __init__(self, function: Callable[[ProgressState], None], every: float) -> None:
@@ -60,7 +62,7 @@ class ProgressCalls:
                 self._call_for_all()
 
     def _advance(self, event: Event) -> ProgressState | None:
-        """The state to tell after this event, None if there is nothing to tell."""
+        """The state to report after this event; None if there is nothing to report."""
         known = self._states.get(event.query)
         if known is None and not isinstance(event, QueryPlanned):
             return None
@@ -76,8 +78,8 @@ class ProgressCalls:
         return state
 
     def _wait_for_call(self, number: int) -> None:
-        """Wait while another thread still has to tell the state of this number. A function that runs a query on the
-        thread that calls it is told of the query's end later."""
+        """Wait while another thread still has to report the state with this number. If the function itself runs a
+        query, the end of that query is reported later."""
         if self._caller != threading.get_ident():
             self._changed.wait_for(lambda: self._caller is None or self._called >= number, _END_SECONDS)
 
@@ -88,12 +90,13 @@ class ProgressCalls:
                 self._call(self._waiting.popleft())
                 self._called += 1
                 self._changed.notify_all()
-        finally:  # after Ctrl-C the next thread tells what is left
+        finally:  # after Ctrl-C the next thread reports the rest
             self._caller = None
             self._changed.notify_all()
 
     def _call(self, state: ProgressState) -> None:
-        """Call the function without the lock. Its error is logged here: the event may be another thread's."""
+        """Call the function without the lock. Its error is logged here, because the event may be from another
+        thread."""
         self._changed.release()
         try:
             self._function(state)

@@ -1,4 +1,4 @@
-"""Progress for people: one line for a query, and short texts for each stage. Terminals and notebooks place them."""
+"""Progress as text: one line for a query, and short texts for each stage. Terminals and notebooks lay them out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 @dataclass(frozen=True)
 class StageTexts:
-    """What there is to say of a stage. A text is empty where there is nothing to say."""
+    """The texts about a stage. A text is empty if there is nothing to show."""
 
     name: str
     doing: str
@@ -70,8 +70,7 @@ def describe_stage_at(state: ProgressState, stage: StageProgress, now: float) ->
 
 
 def describe_rest(state: ProgressState, shown: int) -> str:
-    """One line for the stages that have no line of their own, if `shown` of the busy ones have one. Empty if there are
-    none."""
+    """One line for the stages without a line of their own, if `shown` busy stages have one. Empty if there are none."""
     numbered = [stage for stage in state.stages.values() if stage.stage != HEAD_STAGE]
     counts = {status: sum(stage.status == status for stage in numbered) for status in ("waiting", "skipped")}
     busy = len(state.busy_stages)
@@ -104,7 +103,7 @@ def show_bytes(size: float) -> str:
 
 
 def show_seconds(seconds: float) -> str:
-    """An estimate, so it is rounded.
+    """An estimated time, rounded.
 
     >>> show_seconds(0.4), show_seconds(42.4), show_seconds(200), show_seconds(9000)
     ('about 1 s', 'about 42 s', 'about 3 min', 'about 2.5 h')

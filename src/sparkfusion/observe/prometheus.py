@@ -23,7 +23,7 @@ class MetricFamily:
 
 
 def worker_families(metrics: WorkerMetrics, now: float) -> list[MetricFamily]:
-    """What a worker says of itself. docs/observability.md lists the names."""
+    """The metrics of a worker. docs/observability.md lists their names."""
     info, status, tasks = metrics.info, metrics.status, metrics.tasks
     versions = {"version": info.version, "datafusion": info.datafusion, "python": info.python}
     ended = {"finished": tasks.finished, "failed": tasks.failed, "cancelled": tasks.cancelled}

@@ -1,12 +1,12 @@
-"""The model of a query: what was planned and what happened, as JSON. `explain`, the HTML page and the event log share
-it. docs/explain.md describes its keys."""
+"""The model of a query: its plan and its run, as JSON. `explain`, the HTML page and the event log share it.
+docs/explain.md describes its keys."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-Line = Mapping[str, Any]
+LogLine = Mapping[str, Any]
 """A line of an event log."""
 
 MODEL_VERSION = 1
@@ -16,8 +16,8 @@ _OF_A_RUN = ("metrics", "feeds")
 Attempt = dict[str, Any]
 
 
-def build_model(lines: Iterable[Line]) -> dict[str, Any]:
-    """The model after these lines, which are of one query, in their order. Lines of unknown kinds change nothing."""
+def build_model(lines: Iterable[LogLine]) -> dict[str, Any]:
+    """The model of a query from the lines of its event log, in their order. Lines of unknown kinds change nothing."""
     model = _Model()
     for line in lines:
         model.add(line)
@@ -32,7 +32,7 @@ class _Model:
         self._decided: list[dict[str, Any]] = []
         self._runs = 1
 
-    def add(self, line: Line) -> None:
+    def add(self, line: LogLine) -> None:
         event = line["event"]
         if event == "query_planned":
             self._plan(line)
@@ -56,7 +56,7 @@ class _Model:
         told = {"attempts": list(self._attempts.values()), "decided": self._decided} if ran else {}
         return {"version": MODEL_VERSION, "query": self._query, **self._shown, **told}
 
-    def _plan(self, line: Line) -> None:
+    def _plan(self, line: LogLine) -> None:
         self._query |= {"id": line["query"], "text": line["text"]}
         if line.get("started"):
             begin = line["at"] - line["seconds"]
@@ -68,17 +68,17 @@ class _Model:
             self._shown = {"distributed": False, "reason": line["reason"], "plan": line.get("single_node", [])}
         self._shown |= {name: line[name] for name in ("tables", "place") if line.get(name)}
 
-    def _restart(self, line: Line) -> None:
+    def _restart(self, line: LogLine) -> None:
         self._give_up(line["at"])
         self._runs += 1
         self._decide(line, "restarted")
         if line.get("plan") is not None:
             self._shown |= line["plan"]
 
-    def _decide(self, line: Line, kind: str) -> None:
+    def _decide(self, line: LogLine, kind: str) -> None:
         self._decided.append({"at": line["at"], "kind": kind, "stage": line.get("stage"), "reason": line["reason"]})
 
-    def _end_attempt(self, line: Line) -> None:
+    def _end_attempt(self, line: LogLine) -> None:
         attempt = self._attempt(line)
         attempt |= {"worker": line["worker"], "started_at": line["started_at"]}
         if line["event"] == "task_failed":
@@ -88,7 +88,7 @@ class _Model:
         attempt |= {name: line[name] for name in ("rows", "bytes", "earlier_attempts")}
         attempt |= {"outcome": "finished", "ended_at": line["started_at"] + line["seconds"]}
 
-    def _end(self, line: Line) -> None:
+    def _end(self, line: LogLine) -> None:
         status = "cancelled" if line.get("cancelled") else _OUTCOMES[line["event"]]
         begin = self._query.get("started_at", line["at"])
         self._query |= {"status": status, "ended_at": line["at"], "seconds": line["at"] - begin}
@@ -98,17 +98,18 @@ class _Model:
         self._shown |= line["plan"] if line.get("plan") is not None else {}
         self._shown |= {name: line[name] for name in _OF_A_RUN if line.get(name)}
 
-    def _attempt(self, line: Line) -> Attempt:
+    def _attempt(self, line: LogLine) -> Attempt:
         made = {name: line[name] for name in ("stage", "task", "attempt")} | {"run": self._runs}
         return self._attempts.setdefault(self._key(line), made)
 
     def _give_up(self, at: float) -> None:
-        """End the attempts that have not told an end. If another attempt at the task was ordered, that was the end."""
+        """End the attempts without an event for their end. If another attempt at the task was ordered, they ended at
+        that time."""
         for attempt in self._attempts.values():
             if attempt["outcome"] in ("ordered", "running"):
                 later = self._attempts.get(self._key({**attempt, "attempt": attempt["attempt"] + 1}, attempt["run"]))
                 ended = later.get("ordered_at", at) if later is not None else at
                 attempt |= {"outcome": "given up" if later is not None else "stopped", "ended_at": ended}
 
-    def _key(self, line: Line, run: int | None = None) -> tuple[int, int, int, int]:
+    def _key(self, line: LogLine, run: int | None = None) -> tuple[int, int, int, int]:
         return (self._runs if run is None else run, line["stage"], line["task"], line["attempt"])

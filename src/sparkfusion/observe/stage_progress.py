@@ -1,4 +1,4 @@
-"""How far one stage is. A part of `ProgressState`, made of the same events."""
+"""The progress of one stage. A part of `ProgressState`, computed from the same events."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ HEAD_STAGE: StageId = 0
 
 @dataclass(frozen=True)
 class StageWork:
-    """What is known of a stage before it runs. Its words are found when somebody asks for them: that decodes its
-    plan."""
+    """A stage as planned. `words` is computed when it is first read, because it decodes the stage's plan."""
 
     stage: StageId
     graph: StageGraph = field(repr=False)
@@ -50,13 +49,14 @@ class StageProgress:
     """One stage at one moment. Stage 0 is the head.
 
     Attributes:
-        tasks: how many it has; until it starts, how many are planned.
-        rows, bytes: what its finished tasks have written.
-        failed_attempts: also those that were retried.
-        started_at: when its first tasks were ordered. `busy_since`: when the first one got a slot, if the runner tells.
+        tasks: the number of its tasks; until it starts, the planned number.
+        rows, bytes: the output of its finished tasks.
+        failed_attempts: all failed attempts, also those that were retried.
+        started_at: when its first tasks were ordered. `busy_since`: when the first one got a slot, if the runner
+            reports that.
         finished_tasks, running_tasks: sets of task numbers, as bits: task 3 is `1 << 3`. A stage may have thousands of
             tasks, and a set is copied with each event.
-        work: what it does; None if the event of the plan had no graph.
+        work: the stage as planned; None if the event of the plan had no graph.
     """
 
     stage: StageId
@@ -79,7 +79,7 @@ class StageProgress:
 
     @property
     def running(self) -> int:
-        """How many tasks run now, as far as the runner tells it: Spark does not, for tasks on its executors."""
+        """How many tasks run now, as far as the runner reports it. Spark does not, for tasks on its executors."""
         return self.running_tasks.bit_count()
 
     @property
@@ -93,16 +93,17 @@ class StageProgress:
         return 1.0 if self.status == "finished" else self.done / self.tasks if self.tasks else 0.0
 
     def seconds_left(self, now: float) -> float | None:
-        """About how long it still runs, if its other tasks take as long as those that are done. None if none is."""
+        """The estimated seconds until it ends, if its other tasks take as long as those that are done. None if none is
+        done."""
         since = self.started_at if self.busy_since is None else self.busy_since
         if self.status != "running" or since is None or not 0.0 < self.fraction <= 1.0:
             return None
         return max(0.0, now - since) * (1.0 - self.fraction) / self.fraction
 
-    # ---- what happens to it
+    # ---- changes by events
 
     def start(self, tasks: int, at: float) -> StageProgress:
-        """It runs again if what its tasks have written was lost."""
+        """The stage after its start. A stage may start again, if its output was lost."""
         begun = at if self.started_at is None else self.started_at
         return replace(self, status="running", tasks=tasks, started_at=begun)
 
@@ -127,5 +128,5 @@ class StageProgress:
         return replace(self, status="finished", running_tasks=0, ended_at=at)
 
     def skip(self, at: float) -> StageProgress:
-        """It is not run, or not to its end, so its tasks do not count."""
+        """The stage as skipped: it is not run, or not to its end, so its tasks do not count."""
         return StageProgress(self.stage, "skipped", ended_at=at, work=self.work)

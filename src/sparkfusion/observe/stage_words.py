@@ -1,4 +1,4 @@
-"""What a stage does, in plain words for progress: `read lineitem and stage 1; filter, join, aggregate`."""
+"""Describe a stage in plain words, for progress: `read lineitem and stage 1; filter, join, aggregate`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MOST_TABLES = 3
 
 
 def describe_stage(stage: Stage, graph: StageGraph) -> str:
-    """What a stage does. It decodes the stage's plan, so call it once for each stage that is shown."""
+    """Describe a stage. This decodes the stage's plan, so call it once for each stage that is shown."""
     said = _describe(stage.plan, graph)
     return f"the whole query: {said}" if stage.whole else said
 
@@ -53,7 +53,7 @@ def _describe(plan: bytes, graph: StageGraph) -> str:
 
 
 def _source(node: PlanNode) -> str | None:
-    """What a scan reads, by a name that users know; None for anything else."""
+    """The name of the table or feed that a scan reads; None for exchange sources and for nodes that are not scans."""
     conf = file_scan_conf(node)
     if conf is None:
         return _IN_MEMORY.get(kind(node))
@@ -69,7 +69,8 @@ def _source(node: PlanNode) -> str | None:
 
 
 def name_files(paths: Sequence[str]) -> str:
-    """A plan knows files, and not the name of their table. Mostly a directory or a file is named like it.
+    """Guess the name of a table from its files: a plan does not have the name. Mostly a directory or a file has the
+    same name.
 
     >>> name_files(["data/lineitem/0.parquet", "data/lineitem/1.parquet"]), name_files(["data/orders.parquet"])
     ('lineitem', 'orders')

@@ -1,4 +1,4 @@
-"""Joins with tables whose sizes only sparkfusion knows: feeds and Spark DataFrames. DataFusion does not know them.
+"""Joins with feeds and Spark DataFrames, whose sizes sparkfusion knows and DataFusion does not.
 
 If one side is known to be small, it is broadcast to every task. Otherwise both sides are shuffled, and the smaller one
 becomes the build side, which is held in memory.
@@ -31,20 +31,20 @@ _SWAPPED = {
 }
 _BOTH_SIDES = frozenset({pb.INNER, pb.LEFT, pb.RIGHT, pb.FULL})
 _ORDERED = frozenset({"sort", "sort_preserving_merge", "sort_merge_join", "window"})
-_WORTH_IT = 2  # sizes are guesses
-NO_COLUMN = 2**32 - 1  # how the format spells a projection to no column at all
+_WORTH_IT = 2  # the left side must be this many times larger before sides are swapped: sizes are guesses
+NO_COLUMN = 2**32 - 1  # stands for a projection without columns in the wire format
 
 
 def choose_build_sides(
     root: PlanNode, is_small: Callable[[PlanNode], bool], width: Callable[[PlanNode], int], *, free: bool = True
 ) -> None:
-    """Turn shuffled joins with small scans into joins that collect them, and give the others the better build side, in
-    place.
+    """Turn shuffled joins with a small scan into joins that collect the scan. In the others, make the smaller side the
+    build side. In place.
 
     Args:
-        is_small: whether a scan is known to be small enough to go to every task.
+        is_small: whether a scan is known to be small enough to broadcast.
         width: how many columns a part of the plan has.
-        free: whether nothing above counts on how the join's rows are partitioned.
+        free: whether nothing above relies on how the join's rows are partitioned.
     """
     if kind(root) == "hash_join" and root.hash_join.partition_mode == pb.PARTITIONED:
         join = root.hash_join
@@ -55,7 +55,8 @@ def choose_build_sides(
 
 
 def is_partition_wise(node: PlanNode) -> bool:
-    """Whether the node works on each partition of its last input by itself, whatever rows are in which partition."""
+    """Whether the node handles each partition of its last input separately, and any division of rows into partitions is
+    right."""
     name = kind(node)
     if name == "aggregate":
         return bool(node.aggregate.mode == pb.PARTIAL)

@@ -1,4 +1,4 @@
-"""Where the columns of a plan come from, and which rows of a scan a join can do without.
+"""Where the columns of a plan come from, and which rows of a scan a join does not need.
 
 A join needs only those rows of one side whose key is among the keys of the other side, unless it keeps unmatched rows
 of that side. This module follows both keys down to scans: the scan whose rows have all possible keys (the source), and
@@ -45,9 +45,9 @@ class Relation:
 
     Attributes:
         node: the topmost of these operators, as a reference into the plan.
-        schema: of its rows.
-        aggregate: it is an aggregate.
-        inside: the aggregate that it is a part of, if it is one of those.
+        schema: the schema of its rows.
+        aggregate: whether it is an aggregate.
+        inside: the aggregate that this scan is a part of, if any.
     """
 
     node: PlanNode
@@ -72,8 +72,9 @@ class RelationColumn:
 class Transfer:
     """The target needs only rows whose key is among those of the source.
 
-    `saves`: rows that are left out are not shuffled, sorted, aggregated or joined in vain. It is false if the join of
-    the two is the first such operator above the target: it drops these rows itself.
+    `saves`: whether rows that are left out would otherwise be shuffled, sorted, aggregated or joined. It is false if
+    the join of source and target is the first such operator above the target, because that join drops these rows
+    itself.
     """
 
     source: RelationColumn
@@ -82,39 +83,41 @@ class Transfer:
 
 
 @dataclass(frozen=True)
-class _Lineage:
-    """A column of a node. Its values are among those of each of `sources`. To restrict one of `targets` to some values
-    changes no row of the node that has one of these values. The ones in `directly` have no costly operator above."""
+class _ColumnLineage:
+    """The relations that a column of a node comes from. The values of the column are among the values of each of
+    `sources`. If one of `targets` keeps only some values, the rows of the node with these values stay the same.
+    `directly` are the targets without a costly operator between them and the node."""
 
     sources: frozenset[RelationColumn] = frozenset()
     targets: frozenset[RelationColumn] = frozenset()
     directly: frozenset[RelationColumn] = frozenset()
 
-    def as_moved(self) -> _Lineage:
+    def as_moved(self) -> _ColumnLineage:
         return replace(self, directly=frozenset())
 
-    def united(self, other: _Lineage, *, matched: bool) -> _Lineage:
-        """The column that equals another one of the other side. `matched`: it has a match in every row."""
+    def unite(self, other: _ColumnLineage, *, matched: bool) -> _ColumnLineage:
+        """The lineage of a join key that equals `other`, a key of the other side. `matched`: every row of the join has
+        a match."""
         sources = self.sources | other.sources if matched else self.sources
-        return _Lineage(sources, self.targets | other.targets)
+        return _ColumnLineage(sources, self.targets | other.targets)
 
 
-_NOTHING_KNOWN = _Lineage()
-_Lineages = list[_Lineage]
+_NOTHING_KNOWN = _ColumnLineage()
+_ColumnLineages = list[_ColumnLineage]
 
 
 def find_transfers(root: PlanNode, schema_of: SchemaOf, *, shuffles: bool = True) -> list[Transfer]:
     """Every transfer of keys that leaves the answer as it is, each once.
 
     Args:
-        shuffles: repartitioned rows are shuffled between tasks; otherwise one task keeps them in memory.
+        shuffles: whether repartitioned rows are shuffled between tasks; otherwise one task keeps them in memory.
     """
-    finder = _Finder(schema_of, shuffles)
+    finder = _TransferFinder(schema_of, shuffles)
     finder.visit(root)
-    return finder.found()
+    return finder.transfers()
 
 
-class _Finder:
+class _TransferFinder:
     """Walks a plan once, children first; lives for one call of `find_transfers`."""
 
     def __init__(self, schema_of: SchemaOf, shuffles: bool) -> None:
@@ -123,14 +126,14 @@ class _Finder:
         self._saves: dict[tuple[RelationColumn, RelationColumn], bool] = {}
         self._inside: Relation | None = None
 
-    def found(self) -> list[Transfer]:
+    def transfers(self) -> list[Transfer]:
         return [Transfer(source, target, saves) for (source, target), saves in self._saves.items()]
 
-    def visit(self, node: PlanNode) -> _Lineages:
+    def visit(self, node: PlanNode) -> _ColumnLineages:
         """What is known about each column of the node."""
         if _is_relation(node):
             return self._of_relation(Relation(node, self._schema_of(node), inside=self._inside))
-        if self._inside is None and _is_filtered_aggregate(node):
+        if self._inside is None and is_filtered_aggregate(node):
             return self._visit_aggregate_relation(node)
         name = kind(node)
         if not has_fetch(node):
@@ -141,7 +144,7 @@ class _Finder:
             if name == "filter":
                 return _project(self.visit(node.filter.input), node.filter.projection)
             if name == "projection":
-                return _computed(self.visit(node.projection.input), _projected(node))
+                return _compute_columns(self.visit(node.projection.input), _projection_exprs(node))
             if name == "aggregate":
                 return self._visit_aggregate(node)
             if name == "hash_join" and not node.hash_join.null_aware:
@@ -150,15 +153,15 @@ class _Finder:
             self.visit(child)
         return self._unknown(node)
 
-    def _unknown(self, node: PlanNode) -> _Lineages:
+    def _unknown(self, node: PlanNode) -> _ColumnLineages:
         return [_NOTHING_KNOWN] * len(self._schema_of(node))
 
-    def _of_relation(self, relation: Relation) -> _Lineages:
+    def _of_relation(self, relation: Relation) -> _ColumnLineages:
         origins = [frozenset({RelationColumn(relation, index)}) for index in range(len(relation.schema))]
-        return [_Lineage(each, each, each) for each in origins]
+        return [_ColumnLineage(each, each, each) for each in origins]
 
-    def _visit_aggregate_relation(self, node: PlanNode) -> _Lineages:
-        """A filtered aggregate is a source of its own: it often gives few rows, and is computed anyway."""
+    def _visit_aggregate_relation(self, node: PlanNode) -> _ColumnLineages:
+        """Treat a filtered aggregate as a source: it often gives few rows, and the query computes it anyway."""
         relation = Relation(node, self._schema_of(node), aggregate=True)
         self._inside = relation
         columns = self.visit(node)
@@ -166,15 +169,15 @@ class _Finder:
         origins = [frozenset({RelationColumn(relation, index)}) for index in range(len(columns))]
         return [replace(each, sources=each.sources | own) for each, own in zip(columns, origins, strict=True)]
 
-    def _visit_aggregate(self, node: PlanNode) -> _Lineages:
+    def _visit_aggregate(self, node: PlanNode) -> _ColumnLineages:
         below = self.visit(node.aggregate.input)
         unknown = self._unknown(node)
         if not _groups_by_columns(node.aggregate):
             return unknown
-        groups = [column.as_moved() for column in _computed(below, node.aggregate.group_expr)]
+        groups = [column.as_moved() for column in _compute_columns(below, node.aggregate.group_expr)]
         return [*groups, *unknown[len(groups) :]]
 
-    def _visit_join(self, node: PlanNode) -> _Lineages:
+    def _visit_join(self, node: PlanNode) -> _ColumnLineages:
         join = node.hash_join
         left, right = self.visit(join.left), self.visit(join.right)
         pairs = _key_pairs(join)
@@ -183,10 +186,10 @@ class _Finder:
                 self._add(left[in_left], right[in_right], at_once=collects_left(node) or not self._shuffles)
             if join.join_type in _LEFT_REDUCIBLE:
                 self._add(right[in_right], left[in_left], at_once=False)
-        return _project(_joined(join.join_type, left, right, pairs), join.projection)
+        return _project(_join_columns(join.join_type, left, right, pairs), join.projection)
 
-    def _add(self, from_: _Lineage, to: _Lineage, *, at_once: bool) -> None:
-        """`at_once`: the join drops the rows itself as soon as it reads them."""
+    def _add(self, from_: _ColumnLineage, to: _ColumnLineage, *, at_once: bool) -> None:
+        """Record a transfer. `at_once`: the join drops the rows itself as soon as it reads them."""
         for source in from_.sources:
             for target in to.targets:
                 if source.type == target.type and not _belong_together(source.relation, target.relation):
@@ -195,17 +198,19 @@ class _Finder:
 
 
 def _belong_together(source: Relation, target: Relation) -> bool:
-    """Whether one of them is a part of the other, so that it cannot be computed first."""
+    """Whether one of the two is a part of the other, so that it cannot be computed first."""
     return source is target or target.inside is source or source.inside is target
 
 
-def _joined(type_: int, left: _Lineages, right: _Lineages, pairs: Sequence[tuple[int, int]]) -> _Lineages:
+def _join_columns(
+    type_: int, left: _ColumnLineages, right: _ColumnLineages, pairs: Sequence[tuple[int, int]]
+) -> _ColumnLineages:
     """The columns of a join, before its projection."""
     matched = type_ in _MATCHED_ONLY
     lefts, rights = [each.as_moved() for each in left], [each.as_moved() for each in right]
     for in_left, in_right in pairs:
-        lefts[in_left] = lefts[in_left].united(right[in_right], matched=matched)
-        rights[in_right] = rights[in_right].united(left[in_left], matched=matched)
+        lefts[in_left] = lefts[in_left].unite(right[in_right], matched=matched)
+        rights[in_right] = rights[in_right].unite(left[in_left], matched=matched)
     if type_ in (pb.RIGHT, pb.FULL):
         lefts = [_NOTHING_KNOWN] * len(left)
     if type_ in (pb.LEFT, pb.FULL):
@@ -217,7 +222,7 @@ def _joined(type_: int, left: _Lineages, right: _Lineages, pairs: Sequence[tuple
 
 
 def _key_pairs(join: pb.HashJoin) -> list[tuple[int, int]]:
-    """The keys that are plain columns on both sides. NULLs that equal each other would need a key set with NULLs."""
+    """The keys that are plain columns on both sides. Empty if NULL equals NULL in the join: a key set has no NULLs."""
     if join.null_equality != pb.NULL_EQUALS_NOTHING:
         return []
     plain = [each for each in join.on if _is_column(each.left) and _is_column(each.right)]
@@ -228,21 +233,21 @@ def _is_column(expr: pb.Expr) -> bool:
     return bool(expr.WhichOneof("kind") == "column")
 
 
-def _project(columns: _Lineages, projection: Sequence[int]) -> _Lineages:
+def _project(columns: _ColumnLineages, projection: Sequence[int]) -> _ColumnLineages:
     return [columns[index] for index in projection if index != NO_COLUMN] if projection else columns
 
 
-def _computed(columns: _Lineages, exprs: Iterable[pb.Expr]) -> _Lineages:
+def _compute_columns(columns: _ColumnLineages, exprs: Iterable[pb.Expr]) -> _ColumnLineages:
     return [columns[expr.column.index] if _is_column(expr) else _NOTHING_KNOWN for expr in exprs]
 
 
-def _projected(node: PlanNode) -> Sequence[pb.Expr]:
+def _projection_exprs(node: PlanNode) -> Sequence[pb.Expr]:
     return pb.Projection.FromString(node.projection.SerializeToString()).expr
 
 
 def _is_relation(node: PlanNode) -> bool:
-    """Whether it is a scan of files, or filters and projections of one. Feeds, Spark tables and limited scans are
-    not."""
+    """Whether it is a scan of files, with or without filters and projections. False for feeds, Spark tables and scans
+    with a limit."""
     while kind(node) in ROW_WISE and not has_fetch(node):
         (node,) = children(node)
     if file_scan_conf(node) is None or has_fetch(node):
@@ -250,8 +255,8 @@ def _is_relation(node: PlanNode) -> bool:
     return exchange_of(node) is None and feed_of(node) is None and not parts_of(node)
 
 
-def _is_filtered_aggregate(node: PlanNode) -> bool:
-    """Whether it filters complete groups, as HAVING does, and gives every column that they are grouped by."""
+def is_filtered_aggregate(node: PlanNode) -> bool:
+    """Whether it filters complete groups, as HAVING does, and returns every column that they are grouped by."""
     found = _aggregate_below(node)
     if found is None or not _filters(node):
         return False
@@ -262,7 +267,8 @@ def _is_filtered_aggregate(node: PlanNode) -> bool:
 
 
 def _aggregate_below(node: PlanNode) -> tuple[pb.Aggregate, list[int]] | None:
-    """The aggregate below filters, and which of its columns they give; None if there is something else."""
+    """The aggregate below filters, and the indexes of its columns that the filters return; None if there is something
+    else."""
     columns: list[int] | None = None
     while kind(node) in ROW_WISE - {"projection"} and not has_fetch(node):
         if kind(node) == "filter" and node.filter.projection:
@@ -280,7 +286,7 @@ def _groups_by_columns(aggregate: pb.Aggregate) -> bool:
 
 
 def group_columns(relation: Relation) -> list[int]:
-    """The columns of an aggregate that it is grouped by, in their order there."""
+    """The columns of the relation that its aggregate is grouped by, in the order of GROUP BY."""
     found = _aggregate_below(relation.node)
     assert found is not None
     aggregate, columns = found
@@ -301,7 +307,7 @@ def _filters(node: PlanNode) -> bool:
 
 
 def base_node(relation: Relation) -> PlanNode:
-    """The scan of a relation that is one."""
+    """The scan of a relation that is not an aggregate."""
     node = relation.node
     while file_scan_conf(node) is None:
         (node,) = children(node)
@@ -309,7 +315,7 @@ def base_node(relation: Relation) -> PlanNode:
 
 
 def base_scan(relation: Relation) -> pb.FileScanConf:
-    """What the scan of a relation that is one reads."""
+    """The configuration of the scan of a relation that is not an aggregate."""
     conf = file_scan_conf(base_node(relation))
     assert conf is not None
     return conf

@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 from sparkfusion.plan.wire import wire_pb2 as pb
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">="]
-Kind = Literal["boolean", "integer", "float", "text", "binary", "date", "decimal", "instant", "wall clock"]
+ConstantKind = Literal["boolean", "integer", "float", "text", "binary", "date", "decimal", "instant", "wall clock"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Constant:
     """A value that is not NULL, of the column's own type. Dates are days since 1970; instants and local times are
     microseconds since 1970."""
 
-    kind: Kind
+    kind: ConstantKind
     value: bool | int | float | str | bytes | Decimal
 
     def __str__(self) -> str:
@@ -116,8 +116,8 @@ Condition = Compare | IsIn | IsLike | IsNull | IsTrue | Not | Every | Some
 _MIRRORED: dict[str, Operator] = {"Eq": "=", "NotEq": "!=", "Lt": ">", "LtEq": ">=", "Gt": "<", "GtEq": "<="}
 _OPERATORS: dict[str, Operator] = {"Eq": "=", "NotEq": "!=", "Lt": "<", "LtEq": "<=", "Gt": ">", "GtEq": ">="}
 _EARLIEST, _LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999  # the years 1 to 9999
-_MOST_CONSTANTS = 1000  # to hand one over takes up to a millisecond
-_PLAIN: dict[str, Kind] = {
+_MOST_CONSTANTS = 1000  # passing one to Spark takes up to a millisecond
+_PLAIN: dict[str, ConstantKind] = {
     "boolean": "boolean",
     **dict.fromkeys(("int8", "int16", "int32", "int64"), "integer"),
     **dict.fromkeys(("float32", "float64"), "float"),
@@ -129,8 +129,8 @@ _PLAIN: dict[str, Kind] = {
 
 @dataclass(frozen=True)
 class Reading:
-    """What another engine can evaluate. `exact`: it keeps the same rows as the filter, if the two agree on comparisons
-    of single values. Floats are never exact."""
+    """The part of a filter that another engine can evaluate. `exact`: it keeps the same rows as the filter, provided
+    that the two engines compare single values alike. Floats are never exact."""
 
     condition: Condition | None
     exact: bool
@@ -143,7 +143,7 @@ def read_condition(expr: bytes, columns: Sequence[Attribute | None]) -> Reading:
     """Decode an encoded expression as far as another engine can evaluate it.
 
     Args:
-        columns: what the expression's columns are in the table; None for computed columns.
+        columns: the table's column for each column of the expression; None for computed columns.
     """
     try:
         return _ConditionDecoder(columns).read(pb.Condition.FromString(expr))

@@ -1,7 +1,8 @@
-"""The cut: a plan becomes stages at its exchanges.
+"""The cut: split a plan into stages at its exchanges.
 
-Bottom up, a hash repartition becomes a shuffle, the input of a merge a gather, and the whole left side of a
-collected-left join a broadcast, each replaced by an exchange source. What is left on top is the head.
+It works bottom up. A hash repartition becomes a shuffle, the input of a merge becomes a gather, and the left side of a
+collected-left join becomes a broadcast. An exchange source replaces each of them in the plan. The part that is left on
+top is the head.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def cut(root: PlanNode, describe: Describe, first: FirstStages | None = None) ->
         raise NotDistributableError("the plan has only one partition")
     head = _head_of(root)
     if head.plan is not None:
-        describe(root)  # whether it can be decoded at all without what is now below an exchange
+        describe(root)  # raises if the plan cannot be decoded without the parts that are now below an exchange
     stages = tuple(cutter.stages)
     shared = {exchange for stage in stages if stage.task_count > 1 for exchange in stage.inputs}
     exchanges = tuple(_with_final_kind(exchange, shared) for exchange in cutter.exchanges)
@@ -50,7 +51,7 @@ def cut(root: PlanNode, describe: Describe, first: FirstStages | None = None) ->
 
 
 def _with_final_kind(exchange: Exchange, shared: Set[ExchangeId]) -> Exchange:
-    """`shared`: what stages of several tasks read."""
+    """`shared`: the exchanges that stages of several tasks read."""
     if exchange.kind is ExchangeKind.GATHER and exchange.id in shared:
         return replace(exchange, kind=ExchangeKind.BROADCAST)
     return exchange
@@ -138,7 +139,7 @@ class _Cutter:
         node.CopyFrom(_source(exchange, tasks, described))
 
     def make_stage(self, plan: PlanNode, *, key_set: KeySet | None = None, decisions: tuple[str, ...] = ()) -> PlanNode:
-        """Make a plan stages of its own, and return the scan of its rows."""
+        """Make stages of a plan, and return the scan of its rows."""
         self.cut_below(plan)
         self.gather(plan)
         self.exchanges[-1] = replace(self.exchanges[-1], key_set=key_set)
@@ -146,7 +147,8 @@ class _Cutter:
         return plan
 
     def _forward(self, child: PlanNode, above: PlanNode) -> None:
-        """Make the part that reads a feed a stage of its own, under an operator that cannot work unit by unit.
+        """Make the child, which reads a feed, a stage of its own, because the operator above it cannot work unit by
+        unit.
 
         If that operator is a sort with a limit, or a limit, each task already applies the limit to the rows of its own
         units.

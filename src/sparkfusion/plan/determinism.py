@@ -24,7 +24,7 @@ _SMALL_SCAN_BYTES = 1024 * 1024
 
 
 def has_fetch(node: PlanNode) -> bool:
-    """Whether the node itself stops after some rows, so which rows it gives depends on scheduling."""
+    """Whether the node itself has a row limit. Which rows it returns then depends on scheduling."""
     name = kind(node)
     conf = file_scan_conf(node)
     if conf is not None:
@@ -41,9 +41,9 @@ def has_fetch(node: PlanNode) -> bool:
 def is_volatile(node: PlanNode) -> bool:
     """Whether any expression below calls a volatile function, such as `random()`.
 
-    Expressions are opaque to our view of the format, so what marks such a function is looked for in the bytes: the
-    encoded name of a built-in one, the pickled volatility of a Python one. A column of the same name is taken for the
-    function too, which only costs a re-run.
+    Our view of the wire format does not decode expressions. So this searches the bytes for the encoded name of a
+    built-in volatile function, or the pickled volatility of a Python function. A column with such a name also matches,
+    which only costs a re-run.
     """
     data = encode(node)
     return any(mark in data for mark in _VOLATILE_MARKS)

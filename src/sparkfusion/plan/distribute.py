@@ -65,7 +65,8 @@ def distribute(
 def with_first_stages(
     make: Callable[[PlanNode, FirstStages | None], StageGraph], root: PlanNode, policy: FirstStages | None
 ) -> StageGraph:
-    """Make stages of a plan. Nothing runs first if that makes it too deep to be decoded, or impossible to cut."""
+    """Make stages of a plan with `make`, without stages that run first if they make the plan too deep to decode, or
+    impossible to cut."""
     if policy is not None:
         with suppress(NotDistributableError, PlanTooDeepError):
             graph = make(copy_of(root), policy)

@@ -1,9 +1,9 @@
 """Feeds in plans: scans whose files are found while the query runs.
 
-DataFusion plans such a table as a listing of two Arrow files that do not exist: two, so that it plans for several
-partitions; Arrow, because it has no statistics of Arrow files and so assumes a large table
-(docs/traps.md#statistics-of-placeholders). Here each of these scans becomes a scan of the feed's own format, with a
-group for each task, whose placeholder path names the feed.
+DataFusion plans such a table as a listing of two Arrow files that do not exist. There are two, so that it plans for
+several partitions. They are Arrow files, because DataFusion has no statistics of those and so assumes a large table
+(docs/traps.md#statistics-of-placeholders). This module turns each of these scans into a scan of the feed's own format,
+with a file group for each task. The placeholder path of a group names the feed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class FedTable:
     Attributes:
         template: an encoded scan of the feed's format, with the options as DataFusion encodes them.
         partition_columns: the last columns of the table, whose values come with the units and not from the files.
-        tasks: how many tasks should read it, if it is set. `partitions`: more tasks would have nothing to read.
+        tasks: how many tasks should read it, if set. `partitions`: the most tasks that have something to read.
         bytes: about how large it is, if it is known.
     """
 
@@ -120,8 +120,8 @@ def _offer_predicates(root: PlanNode) -> None:
     """Also give a filter right above a Parquet scan to the scan, which can then skip row groups and pages. The filter
     stays in place.
 
-    Its columns are those of the scan's output. A scan's predicate is read that way too, if `projection` says which
-    columns it returns. Scans that compute columns are left unchanged.
+    The filter's columns are those of the scan's output. DataFusion reads the predicate of a scan in the same way if
+    `projection` lists the columns that the scan returns. Scans that compute columns are left unchanged.
     """
     for node in walk(root):
         if kind(node) != "filter" or kind(node.filter.input) != "parquet_scan" or feed_of(node.filter.input) is None:
@@ -166,7 +166,8 @@ def feeds_read(node: PlanNode) -> tuple[FeedId, ...]:
 
 
 def bind_feed(plan: bytes, files: Sequence[UnitFile], store: str) -> bytes:
-    """A task's plan with these files as its feed's scan. `store` is the URL of the object store that has them all."""
+    """The task's plan, in which its feed scan reads these files. `store` is the URL of the object store that has them
+    all."""
     root = decode(plan)
     scans = [node for node in walk(root) if feed_of(node) is not None]
     if len(scans) != 1:
@@ -190,7 +191,7 @@ def scans_arrow(plan: bytes) -> bool:
 
 
 def row_limit(plan: bytes) -> int | None:
-    """The limit at the root of a task's plan: how many rows of the task are enough."""
+    """The limit at the root of a task's plan: no more rows of the task are needed."""
     root = decode(plan)
     while kind(root) in ("cooperative", "coalesce_batches"):
         (root,) = children(root)

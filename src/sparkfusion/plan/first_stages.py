@@ -1,4 +1,4 @@
-"""Parts of a plan that run first, as stages of their own, because the rest of the query then takes less time."""
+"""Parts of a plan that run first, as stages of their own, so that the rest of the query takes less time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class FirstStages:
     Attributes:
         key_sets: when key sets reduce scans; None for never.
         least_shared_bytes: an aggregate that the query contains several times is computed once if it reads at least
-            that much; None for never.
+            this many bytes; None for never.
     """
 
     key_sets: KeySetPolicy | None = None

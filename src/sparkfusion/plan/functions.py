@@ -1,10 +1,11 @@
 """Which functions a plan calls. Encoded plans have only the names of compiled functions.
 
-What is done about it: docs/adr/0018-a-name-means-the-same-function-in-a-task.md.
+The rules are in docs/adr/0018-a-name-means-the-same-function-in-a-task.md.
 
-`concat` is a function of DataFusion's and another one of Spark's (`datafusion.functions.spark`, or any query after
-`enable_spark_functions`). Tasks know DataFusion's own functions; those of Spark's that a plan calls are registered in
-them by name. A function that tasks would not find, or take for another one, is a reason not to distribute.
+`concat`, for example, is a function of DataFusion and also a different one of Spark (`datafusion.functions.spark`, or
+any query after `enable_spark_functions`). Tasks know DataFusion's own functions. The Spark functions that a plan calls
+are registered in its tasks by name. A query is not distributed if its tasks would not find one of its functions, or
+would confuse it with another one.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from sparkfusion.plan.gate import HALF_FLOAT, LOST, NotDistributableError, check
 
 _FUNCTION = re.compile(r'\b(?:Scalar|Aggregate|Window)UDF \{ inner: (\w+)(?: \{ name: "([^"\\]*)")?')
 _OF_METADATA = frozenset({"arrow_field", "arrow_metadata", "with_metadata"})
-_PYTHON = "PythonFunction"  # these travel whole, inside the plan
-_SUBQUERY = "<subquery>"  # all that is shown of one
+_PYTHON = "PythonFunction"  # their definitions are in the plan
+_SUBQUERY = "<subquery>"  # DataFusion prints this in place of a subquery
 
 
 class _Catalogue(NamedTuple):
@@ -30,7 +31,8 @@ class _Catalogue(NamedTuple):
 
     Attributes:
         called: every name a function can be called by, aliases too, and its name in encoded plans.
-        made_by: for each implementation, the names that it has in encoded plans: several implement a family.
+        made_by: for each implementation, its names in encoded plans. One that implements a family of functions has
+            several.
         aggregates: the names of those that are aggregates.
     """
 
@@ -43,8 +45,8 @@ class _Catalogue(NamedTuple):
 def spark_functions(dataframe: datafusion.DataFrame) -> tuple[str, ...]:
     """The Spark functions that a query calls, by their names in its encoded plan.
 
-    Raises `NotDistributableError` if a task would call another function of that name, or find none; also for literals
-    and metadata that are lost. Only DataFusion's own description of a plan distinguishes functions of the same name and
+    Raises `NotDistributableError` if a task would call another function of the same name, or find none, and for
+    literals and metadata that are lost. Only DataFusion's printed plan distinguishes functions of the same name and
     shows types (0.6 ms for a query of TPC-H).
     """
     text = repr(dataframe.logical_plan())
@@ -53,7 +55,7 @@ def spark_functions(dataframe: datafusion.DataFrame) -> tuple[str, ...]:
         check_literals(optimized)
         return _of_spark(optimized)
     found = _of_spark(text)
-    return _of_spark(repr(dataframe.optimized_logical_plan())) if found else found  # the optimizer may bring functions
+    return _of_spark(repr(dataframe.optimized_logical_plan())) if found else found  # the optimizer may add functions
 
 
 def register_spark_functions(context: SessionContext, names: Iterable[str]) -> None:
@@ -81,7 +83,7 @@ def _of_spark(text: str) -> tuple[str, ...]:
     taken = {alias for alias, name in spark.called.items() if name in wanted}
     for name in sorted(name for each in called for name in own.made_by.get(each, ())):
         if name in _OF_METADATA:
-            raise NotDistributableError(f"{name} is about metadata of columns, which {LOST}")
+            raise NotDistributableError(f"{name} reads column metadata, which {LOST}")
         if name in taken:
             raise NotDistributableError(
                 f"the query calls DataFusion's {name!r} and Spark's, which have the same name in an encoded plan"

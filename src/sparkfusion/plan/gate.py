@@ -1,4 +1,4 @@
-"""The gate: refuses plans that are not safe to distribute. They run on a single node, with the reason given here.
+"""The gate: refuse plans that are not safe to distribute. They run on a single node, with the reason given here.
 
 Refusing too much is safe. Accepting a plan that changes when it is encoded or isolated is not.
 """
@@ -22,7 +22,7 @@ class NotDistributableError(Exception):
 
 
 LOST = "is lost when the plan is encoded"
-"""What reasons say of options that a plan's encoding loses."""
+"""The end of reasons about options that a plan's encoding loses."""
 HALF_FLOAT = "Float16"
 _WRITES = "a plan that writes loses options when it is encoded"
 _REFUSED = {
@@ -57,7 +57,7 @@ def check_logical(plan_text: str, lossy_tables: Mapping[str, str]) -> None:
         lossy_tables: the tables of this query whose scan options are lost on the wire, with what is lost.
     """
     lines = plan_text.splitlines()
-    # A literal with a line break makes lines that are no nodes; then a mark may stand anywhere.
+    # A literal with a line break makes lines that are not nodes. Then a mark may be anywhere in the text.
     one_node_a_line = all(_NODE_LINE.match(line) for line in lines)
     if any("WindowAggr:" in line for line in lines):
         windows = [line for line in lines if "WindowAggr:" in line] if one_node_a_line else [plan_text]
@@ -71,7 +71,7 @@ def check_logical(plan_text: str, lossy_tables: Mapping[str, str]) -> None:
 
 
 def check_literals(description: str) -> None:
-    """Refuse half floats among literals: in an encoded plan, they have the type Float32. Columns keep their type.
+    """Refuse half-float literals: in an encoded plan they become Float32. Columns keep their type.
 
     Args:
         description: the logical plan after DataFusion has optimized it, which is when literals have their types.
@@ -81,7 +81,7 @@ def check_literals(description: str) -> None:
 
 
 def check_arrow_scans(root: PlanNode, plan_text: str) -> None:
-    """Refuse Arrow files in the stream format: every decoded scan takes its files for the file format.
+    """Refuse Arrow files in the stream format: a decoded scan assumes the file format.
 
     Args:
         plan_text: the plan as DataFusion prints it, which is where the format shows.

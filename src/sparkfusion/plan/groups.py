@@ -7,11 +7,11 @@ from sparkfusion.plan.wire import wire_pb2 as pb
 
 
 def partitioned_by_groups(aggregate: pb.Aggregate) -> bool:
-    """Whether it has complete groups, in no order, and hashing its rows by all that it groups by divides them in the
-    same way.
+    """Whether its groups are complete and not sorted, and hashing its rows by all group columns gives the same
+    partitions.
 
-    Rows may also be partitioned by a part of the group only: by `a` below an aggregate by `(a, b)`. Operators above it
-    may count on that, such as a join by `a`. See docs/traps.md#partitioned-by-a-part-of-the-group.
+    Rows may also be partitioned by some of the group columns only: by `a` below an aggregate by `(a, b)`. Operators
+    above it may rely on that, such as a join by `a`. See docs/traps.md#partitioned-by-a-part-of-the-group.
     """
     if aggregate.mode not in (pb.FINAL_PARTITIONED, pb.SINGLE_PARTITIONED) or kind(aggregate.input) != "repartition":
         return False

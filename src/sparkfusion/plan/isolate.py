@@ -1,7 +1,7 @@
 """One task's plan: the stage's plan restricted to the partitions of that task.
 
-The result has one partition (below a shuffle's repartition at the root), or in a wide stage those of the task. A
-freshly decoded instance of it shares nothing with the instances of its sibling tasks.
+The result has one partition (below a shuffle's repartition at the root), or in a wide stage those of the task. Each
+task decodes its own instance, which shares nothing with the instances of the other tasks.
 """
 
 from __future__ import annotations
@@ -42,8 +42,11 @@ class IsolatedPlan:
 
 
 def isolate(stage: Stage, partitions: Partitions, *, apart: bool = False) -> IsolatedPlan:
-    """The plan of the task of `stage` that computes `partitions`: as one (several only if the stage is mergeable), or,
-    with `apart`, each as a partition of the task's plan (only if the stage is wide)."""
+    """The plan of the task of `stage` that computes `partitions`.
+
+    The task's plan has one partition for all of them (several only if the stage is mergeable). With `apart`, which
+    needs a wide stage, it has a partition for each.
+    """
     if stage.whole:
         return IsolatedPlan(stage.plan, groups_read(decode(stage.plan)) if stage.inputs else ())
     root = decode(stage.plan)
@@ -119,7 +122,7 @@ def _restrict_merge(child: PlanNode) -> None:
 
 
 def _restrict_union(node: PlanNode, partitions: Partitions) -> None:
-    """Partition p of a union belongs to one child; the others keep their schema and give no rows."""
+    """Each partition of a union belongs to one child. The other children keep their schema and return no rows."""
     (wanted,) = partitions
     inputs = []
     for child in node.union.inputs:
@@ -134,7 +137,8 @@ def _restrict_union(node: PlanNode, partitions: Partitions) -> None:
 
 
 def _restrict_interleave(node: PlanNode, partitions: Partitions) -> None:
-    """An interleave requires declared hash partitioning, which exchange sources lack; a merged union does the same."""
+    """Replace an interleave by a merged union, which gives the same rows: an interleave requires a declared hash
+    partitioning, which exchange sources lack."""
     for child in node.interleave.inputs:
         restrict(child, partitions)
     node.CopyFrom(coalesce(union(node.interleave.inputs)))

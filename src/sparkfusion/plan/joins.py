@@ -1,4 +1,4 @@
-"""What a join's kind means for isolated tasks (docs/traps.md#joins)."""
+"""Which joins isolated tasks may run, by type (docs/traps.md#joins)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from sparkfusion.plan.wire import PlanNode, kind
 from sparkfusion.plan.wire import wire_pb2 as pb
 
 BUILD_EMITTING = frozenset({pb.LEFT, pb.FULL, pb.LEFT_SEMI, pb.LEFT_ANTI, pb.LEFT_MARK})
-"""Join types that give rows of the left (build) side depending on what *all* probe partitions matched."""
+"""Join types that return rows of the left (build) side depending on the matches in *all* probe partitions."""
 
 
 def collects_left(node: PlanNode) -> bool:

@@ -1,8 +1,8 @@
-"""A key set filters the Parquet scan that it reduces: rows without one of its keys are not decoded.
+"""Filter a Parquet scan by the key set that reduces it, so that rows without one of its keys are not decoded.
 
 The worker calls this when it has the keys' files, just before the plan runs. The range of the keys prunes row groups
-and pages. If there are few keys for so many rows, the scan decodes the column of the keys first, and the other columns
-only where the key is in the set. Both only save reading: the semi join above the scan still looks at every row.
+and pages. If there are few keys compared with the rows, the scan decodes the key column first, and the other columns
+only where the key is in the set. Both only save reading: the semi join above the scan still checks every row.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from sparkfusion.plan.wire import PlanNode, children, kind, walk
 from sparkfusion.plan.wire import wire_pb2 as pb
 
 _MOST_PRUNING = 20
-"""DataFusion makes a condition as deep as a list is long to prune by it, unless the list is longer than an option says.
-This is the option's default. With thousands of keys, such a condition would overflow the stack of a thread."""
+"""The most keys that DataFusion prunes by; the default of its option `max_in_list_size`. For pruning it makes a
+condition that is as deep as the list is long. With thousands of keys, such a condition would overflow the stack of a
+thread."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Keys:
 
     Attributes:
         type: the name of their type in the wire format, such as `int64`.
-        values: all of them, the smallest first; none if they are more than a scan looks for.
+        values: all of them, the smallest first; empty if there are more than a scan filters by.
     """
 
     least: int
@@ -42,7 +43,7 @@ class Keys:
 
 
 KeysOf = Callable[[ExchangeId, int], Keys | None]
-"""(exchange, column) → the keys; None if there is no key, or if keys of their type do not filter here."""
+"""(exchange, column) → the keys; None if there are no keys, or if keys of their type cannot filter a scan."""
 
 
 def filter_by_keys(root: PlanNode, keys_of: KeysOf) -> None:
@@ -56,15 +57,15 @@ def filter_by_keys(root: PlanNode, keys_of: KeysOf) -> None:
             continue
         found = keys_of(reduction.exchange, reduction.key)
         if found is not None:
-            with suppress(DecodeError):  # a predicate of the query that is nested too deep to put another one beside it
+            with suppress(DecodeError):  # the query's own predicate is nested too deeply to add another one
                 _add_range(scan, column, found)
                 if 0 < len(found.values) <= most_filter_keys(scan.base_conf, column):
                     _add_keys(scan, column, found)
 
 
 def _scan_of(node: PlanNode, column: int) -> tuple[pb.ParquetScan | None, int | None]:
-    """The Parquet scan below filters, projections and other reductions, and which of its files' columns a column of the
-    node is; None if there is something else."""
+    """The Parquet scan below filters, projections and other reductions, and the column of its files that is this column
+    of the node; None if there is something else."""
     leaf = node = below_reductions(node)
     while kind(leaf) in ROW_WISE and not has_fetch(leaf):
         (leaf,) = children(leaf)
@@ -86,7 +87,7 @@ def _add_range(scan: pb.ParquetScan, column: int, keys: Keys) -> None:
 
 
 def _add_keys(scan: pb.ParquetScan, column: int, keys: Keys) -> None:
-    """Let the scan look for the keys first of all. What else it filters by, it then does for the rows that are left."""
+    """Let the scan filter by the keys first. Its other filters then apply to the rows that are left."""
     made = pb.Condition()
     made.in_list.expr.MergeFromString(_attribute(scan, column))
     for value in keys.values:
@@ -114,7 +115,7 @@ def _literal(value: int, type_: str) -> bytes:
 
 
 def _binary(op: str, left: bytes, right: bytes) -> bytes:
-    """An encoded expression of two encoded ones, which may be of kinds that we do not know."""
+    """An encoded binary expression. Its operands may be expressions that our view of the wire format does not know."""
     made = pb.Condition()
     made.binary.op = op
     made.binary.left.MergeFromString(left)

@@ -15,22 +15,24 @@ from sparkfusion.plan.column_lineage import (
     base_scan,
     group_columns,
     has_filter,
+    is_filtered_aggregate,
 )
 from sparkfusion.plan.scan_statistics import most_filter_keys, most_values, projected_bytes, row_count, scanned_column
 from sparkfusion.plan.sizing import calls_python
-from sparkfusion.plan.wire import encode, file_scan_conf, kind, walk
+from sparkfusion.plan.wire import PlanNode, encode, file_scan_conf, kind, walk
 
 _LARGER = 2
-"""A target has to have that many times the rows of its source, and to read that many times the bytes. The source is
-read twice, for its keys and for its rows."""
+"""A target must have this many times the rows of its source, and read this many times the bytes. The source is read
+twice, for its keys and for its rows."""
 _WORTH_A_STAGE = 4
-"""A target has to read that many times `least_bytes` if its source is read only for the keys. Measured with TPC-H at
+"""A target must read this many times `least_bytes` if its source is read only for the keys. Measured with TPC-H at
 scale 1, where targets read 20 to 60 MB: a stage for such keys costs about what it saves."""
 _MUCH_LARGER = 8
-"""A target has to read that many times the bytes of its source if all that it gains is to decode fewer rows. How many
-keys are left is known only when the source has been read."""
+"""A target must read this many times the bytes of its source if its only gain is to decode fewer rows. The number of
+keys is known only when the source has been read."""
 _UNIQUE = 2
-"""Keys may come that many times in a source. If they come more often, a filter leaves most of them."""
+"""A key may occur this many times in a source. If keys occur more often, a filter on the source's rows keeps most
+keys."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +40,10 @@ class KeySetPolicy:
     """When key sets are used.
 
     Attributes:
-        least_bytes: scans that read less are not reduced, and scans that read little more only by groups.
-        forced: key sets are used wherever that is right, whatever it costs. For tests.
-        shuffles: repartitioned rows are shuffled between tasks; otherwise one task keeps them in memory.
+        least_bytes: scans that read less are not reduced; scans that read less than four times as much only by filtered
+            aggregates.
+        forced: use key sets wherever the answer stays the same, whatever they cost. For tests.
+        shuffles: whether repartitioned rows are shuffled between tasks; otherwise one task keeps them in memory.
     """
 
     least_bytes: int
@@ -48,8 +51,20 @@ class KeySetPolicy:
     shuffles: bool = True
 
 
+def may_pay(root: PlanNode, policy: KeySetPolicy) -> bool:
+    """Whether key sets may pay in a plan: a quick check before the search. The search asks DataFusion for the schema of
+    each scan and aggregate, which takes longer than planning a small query."""
+    nodes = list(walk(root))
+    if not any(kind(node) == "hash_join" for node in nodes):
+        return False
+    largest = max((projected_bytes(conf) for node in nodes if (conf := file_scan_conf(node)) is not None), default=0)
+    if policy.forced or largest >= policy.least_bytes * _WORTH_A_STAGE:
+        return True
+    return largest >= policy.least_bytes and any(map(is_filtered_aggregate, nodes))
+
+
 class KeySetChoice:
-    """Which transfers are used. Sources go from the smallest relation to the largest."""
+    """Chooses the transfers that are used. Relations are sources in the order of their size, the smallest first."""
 
     def __init__(self, transfers: list[Transfer], policy: KeySetPolicy) -> None:
         self._policy = policy
@@ -65,30 +80,33 @@ class KeySetChoice:
         self.reductions = [t for t in found if t.target.relation.inside not in sources]
         self.sources = [each for each in self._sources_for(self.reductions) if each in sources]
 
-    def incoming(self, relation: Relation) -> list[Transfer]:
-        """The reductions of a relation before it is a source itself, or of what it computes itself from."""
+    def reductions_before(self, relation: Relation) -> list[Transfer]:
+        """The transfers that reduce a relation before its own keys are computed; for an aggregate, those that reduce
+        its scans."""
         if not relation.aggregate:
             return self._incoming[relation]
         inner = [each for each in self._incoming if each.inside is relation]
         return [t for each in inner for t in self._incoming[each] if self._pays(t)]
 
     def only_filters(self, transfer: Transfer) -> bool:
-        """Whether all that its target gains is to decode fewer rows: the join with the source is the next operator."""
+        """Whether the target only gains that it decodes fewer rows, because its next costly operator is the join with
+        the source."""
         return not transfer.saves and self._is_large(transfer.target.relation)
 
     def most_keys(self, relation: Relation) -> int | None:
-        """How many keys of a source still are few for the scans that only decode fewer rows for them."""
+        """The most keys of a source with which the scans that only decode fewer rows still gain; None if there are no
+        such scans."""
         found = [t for t in self.reductions if t.source.relation is relation and self.only_filters(t)]
         return min((_most_filter_keys(t.target) for t in found), default=None)
 
     def filtered_keys(self, relation: Relation) -> int:
-        """How many keys of a source some scan looks for while it decodes."""
+        """The most keys of a source that any of its scans filters by while it decodes."""
         found = [t for t in self.reductions if t.source.relation is relation]
         return max((_most_filter_keys(t.target) for t in found), default=0)
 
     def used_columns(self, relation: Relation) -> list[int]:
         """The columns of a source that key sets are made of."""
-        used = [t for source in self.sources for t in self.incoming(source)] + self.reductions
+        used = [t for source in self.sources for t in self.reductions_before(source)] + self.reductions
         return sorted({t.source.column for t in used if t.source.relation is relation})
 
     def _order(self, relation: Relation) -> tuple[int, bool]:
@@ -100,7 +118,8 @@ class KeySetChoice:
         return self._policy.forced or _is_nearly_unique(transfer.source)
 
     def _reductions_of(self, relation: Relation) -> list[Transfer]:
-        """By sources before it. Called in the order of the relations, because a reduced relation becomes selective."""
+        """The transfers from smaller, selective sources to a relation. Called in the order of sizes, because a reduced
+        relation becomes selective itself."""
         rank = self._ranks[relation]
         found = [t for t in self._usable if t.target.relation is relation]
         found = [t for t in found if self._ranks[t.source.relation] < rank and self._selective[t.source.relation]]
@@ -128,13 +147,13 @@ class KeySetChoice:
         return _is_larger(self._bytes[target], self._bytes[source]) and _has_more_rows(target, source)
 
     def _reduces_at_once(self, relation: Relation) -> bool:
-        """Whether a large scan is joined with this small relation first of all. The fewer rows it has, the fewer rows
-        of the scan go on, and to reduce it costs little."""
+        """Whether the first join of a large scan is with this small relation. Reducing the relation costs little, and
+        fewer rows of the scan then pass the join."""
         return not self._is_large(relation) and any(t.source.relation is relation for t in self._at_once)
 
     def _is_reduced_at_once(self, target: Relation, source: Relation) -> bool:
-        """Whether the first join of a scan leaves few of its rows, so that looking for the keys of each row of the scan
-        costs more than it saves: it is a join with a smaller selective relation."""
+        """Whether the first join of a scan is with a smaller selective relation. That join leaves few rows, so checking
+        the keys of all rows in the scan costs more than it saves."""
         first = [t.source.relation for t in self._at_once if t.target.relation is target]
         return any(self._selective[each] and self._bytes[each] <= self._bytes[source] for each in first)
 
@@ -146,12 +165,12 @@ class KeySetChoice:
             relation = waiting.pop()
             if relation not in needed:
                 needed[relation] = None
-                waiting += [t.source.relation for t in self.incoming(relation)]
+                waiting += [t.source.relation for t in self.reductions_before(relation)]
         return sorted(needed, key=self._ranks.__getitem__)
 
 
 def _bytes_read(relation: Relation) -> int:
-    """Of an aggregate, what its largest scan reads: as a target, that one counts."""
+    """The bytes that the largest scan of a relation reads."""
     scans = [conf for node in walk(relation.node) if (conf := file_scan_conf(node)) is not None]
     return max(map(projected_bytes, scans), default=0)
 
@@ -161,7 +180,8 @@ def _is_larger(target: int, source: int) -> bool:
 
 
 def _has_more_rows(target: Relation, source: Relation) -> bool:
-    """Whether its files have more rows, however many columns are read: no table is the source for itself."""
+    """Whether the target's files have more rows, however many columns are read. So a table is never the source for
+    itself."""
     rows, fewer = row_count(base_scan(target)), row_count(base_scan(source))
     return rows is not None and fewer is not None and _is_larger(rows, fewer)
 
@@ -173,7 +193,7 @@ def values_of(relation: Relation, column: int) -> int | None:
 
 
 def _most_filter_keys(target: RelationColumn) -> int:
-    """How many keys a scan of Parquet files may look for while it decodes; 0 if it cannot."""
+    """The most keys that a scan of Parquet files may filter by while it decodes; 0 if it cannot."""
     if target.relation.aggregate:
         return 0
     scan, scanned = base_node(target.relation), scanned_column(target.relation.node, target.column)
@@ -183,7 +203,7 @@ def _most_filter_keys(target: RelationColumn) -> int:
 
 
 def _is_nearly_unique(key: RelationColumn) -> bool:
-    """Whether few rows of a source have the same key, so that few rows have few keys."""
+    """Whether few rows of a source have the same key, so that a filter on its rows leaves few keys."""
     if key.relation.aggregate:
         return group_columns(key.relation) == [key.column]
     values, rows = values_of(key.relation, key.column), row_count(base_scan(key.relation))

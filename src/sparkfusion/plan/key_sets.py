@@ -1,8 +1,8 @@
-"""Key sets: the keys of small, filtered tables are computed first, and reduce the scans of large ones.
+"""Key sets: compute the keys of small, filtered tables first, and reduce the scans of large tables with them.
 
 A scan that is reduced keeps only the rows whose key is in the set, before they are shuffled, joined or aggregated. It
-does so by a right semi join with the broadcast set, so no row too many and no row too few is left out. A reduced table
-may be the source of the next key set. See docs/adr/0027-key-sets-reduce-large-scans.md.
+does so by a right semi join with the broadcast set, so exactly the rows without such a key are left out. A reduced
+table may be the source of the next key set. See docs/adr/0027-key-sets-reduce-large-scans.md.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from sparkfusion.ids import ExchangeId
 from sparkfusion.plan.column_lineage import Relation, SchemaOf, Transfer, find_transfers, group_columns
 from sparkfusion.plan.determinism import is_volatile
-from sparkfusion.plan.key_set_choice import KeySetChoice, KeySetPolicy, values_of
+from sparkfusion.plan.key_set_choice import KeySetChoice, KeySetPolicy, may_pay, values_of
 from sparkfusion.plan.sources import exchange_of, exchanges_read
 from sparkfusion.plan.stage import KeySet, StageGraph
 from sparkfusion.plan.wire import PlanNode, children, copy_of, decode, encode, kind, partition_count
@@ -26,7 +26,9 @@ Materialize = Callable[[PlanNode, KeySet], PlanNode]
 
 def insert_key_sets(root: PlanNode, schema_of: SchemaOf, materialize: Materialize, policy: KeySetPolicy) -> None:
     """Reduce the scans of a plan by key sets where that probably pays, in place. Called before the plan is cut."""
-    if is_volatile(root):  # a source that is read twice would give other rows
+    if not may_pay(root, policy):
+        return
+    if is_volatile(root):  # a source that is read twice might return different rows
         return
     transfers = find_transfers(root, schema_of, shuffles=policy.shuffles)
     if transfers:
@@ -58,7 +60,7 @@ class _Insertion:
             filtered=self._choice.filtered_keys(relation),
         )
         if relation.aggregate:
-            for transfer in self._choice.incoming(relation):
+            for transfer in self._choice.reductions_before(relation):
                 self._reduce(transfer.target.relation.node, transfer)
             partitions, keys = (
                 partition_count(relation.node),
@@ -69,7 +71,7 @@ class _Insertion:
             self._scans[relation] = scan, list(range(len(relation.schema)))
             return
         plan = copy_of(relation.node)
-        for transfer in self._choice.incoming(relation):
+        for transfer in self._choice.reductions_before(relation):
             self._reduce(plan, transfer)
         named = projection(plan, ((relation.schema.names[each], _column(relation, each)) for each in columns))
         self._scans[relation] = self._materialize(named, key_set), columns
@@ -101,9 +103,9 @@ class Reduction:
     """A scan that a key set reduces.
 
     Attributes:
-        exchange: of the key set. `key`: the column of its rows.
-        reduced: the scan, with what is below the semi join. `column`: which of its columns has to be one of the keys.
-        changes: it gives other columns than it reads, or not all rows that have a key.
+        exchange: the exchange of the key set. `key`: the key's column in it.
+        reduced: the plan below the semi join. `column`: its column whose values must be among the keys.
+        changes: whether the semi join also projects columns or has a limit.
     """
 
     exchange: ExchangeId
@@ -114,9 +116,10 @@ class Reduction:
 
 
 def reduction_of(node: PlanNode) -> Reduction | None:
-    """What a node reduces, if it does. A semi join of the query itself, with rows of another stage, is one as well.
+    """The reduction that a node does; None if it does none. A semi join of the query itself with rows of another stage
+    counts too.
 
-    It is not if NULL equals NULL in it: then rows without a key count too.
+    A join in which NULL equals NULL is not a reduction, because it keeps rows without a key.
     """
     if kind(node) != "cooperative" or kind(node.cooperative.input) != "hash_join":
         return None
@@ -136,24 +139,24 @@ def reduction_of(node: PlanNode) -> Reduction | None:
 
 
 def _filter_of(node: PlanNode) -> Reduction | None:
-    """What a node reduces only to decode fewer rows. Two cooperative operators, one above the other, mark such a
-    reduction; DataFusion does not plan that."""
+    """The reduction of a node that only decodes fewer rows. Two cooperative operators, one above the other, mark it;
+    DataFusion never plans that."""
     return reduction_of(node.cooperative.input) if kind(node) == "cooperative" else None
 
 
 def below_reductions(node: PlanNode) -> PlanNode:
-    """What several key sets reduce, one above the other. A semi join of the query that has a limit, or gives other
-    columns than it reads, ends the search."""
+    """The node below all reductions at the top of a plan. A semi join of the query that has a limit or a projection
+    ends the search."""
     while (found := reduction_of(node) or _filter_of(node)) is not None and not found.changes:
         node = found.reduced
     return node
 
 
 def drop_key_set(graph: StageGraph, exchange: ExchangeId, *, only_filters: bool = False) -> StageGraph:
-    """The graph in which no scan is reduced by this key set. Other readers of its rows stay as they are.
+    """The graph without reductions by this key set. Other consumers of its rows stay as they are.
 
     Args:
-        only_filters: only scans that would decode fewer rows for it, and gain nothing else, are not reduced.
+        only_filters: drop only the reductions whose scans gain nothing but decoding fewer rows.
     """
 
     def find(node: PlanNode) -> Reduction | None:

@@ -1,4 +1,4 @@
-"""The types of map columns as DataFusion has them.
+"""Restore the types of map columns, which frames do not keep.
 
 A map names its entries, its keys and its values: `key_value` in Parquet files, `entries` in Arrow's own libraries. Two
 maps that differ only in these names are different types to DataFusion, and pyarrow, which writes the frames, drops the
@@ -14,7 +14,7 @@ import pyarrow as pa
 from datafusion import SessionContext, col, functions
 from datafusion.plan import ExecutionPlan
 
-from sparkfusion.plan.gate import NotDistributableError
+from sparkfusion.plan.gate import LOST, NotDistributableError
 from sparkfusion.plan.wire import PlanNode, decode, encode
 from sparkfusion.plan.wire import wire_pb2 as pb
 from sparkfusion.plan.wire.build import projection
@@ -25,7 +25,7 @@ def restore_map_types(context: SessionContext, one_row: PlanNode, schema: pa.Sch
     no maps.
 
     Args:
-        one_row: a plan with these columns that gives a row.
+        one_row: a plan with these columns that returns one row.
     """
     columns = _map_columns(schema)
     if not columns:
@@ -36,13 +36,13 @@ def restore_map_types(context: SessionContext, one_row: PlanNode, schema: pa.Sch
 
 
 def restore_declared_maps(declared: pb.Schema, written: pa.Schema) -> bytes:
-    """The same for rows whose encoded schema is known, and that pyarrow has written with a schema of its own."""
+    """The same for rows that pyarrow wrote with the schema `written`, if DataFusion's encoded schema is known."""
     wanted = {index: declared.columns[index].arrow_type for index in _map_columns(written)}
     return _casts([column.name for column in declared.columns], wanted) if wanted else b""
 
 
 def _casts(names: Sequence[str], wanted: dict[int, bytes]) -> bytes:
-    """Every column, those with a wanted type as a cast to it."""
+    """Encoded expressions for every column: a cast for those with a wanted type."""
     computed = pb.ScanExprs()
     for index, name in enumerate(names):
         expr = _column(name, index)
@@ -70,7 +70,7 @@ def _column(name: str, index: int) -> pb.Expr:
 
 
 def _type_words(context: SessionContext, one_row: PlanNode, names: Sequence[str]) -> list[str]:
-    """What `arrow_typeof` says about every column. The calls are planned over an empty table with the same names."""
+    """The result of `arrow_typeof` for every column. The calls are planned over an empty table with the same names."""
     empty = pa.RecordBatch.from_pydict({name: pa.array([], pa.int64()) for name in names})
     calls = (functions.arrow_typeof(col(name)) for name in names)
     probe = decode(context.create_dataframe([[empty]]).select(*calls).execution_plan().to_bytes(context))
@@ -80,10 +80,10 @@ def _type_words(context: SessionContext, one_row: PlanNode, names: Sequence[str]
 
 
 def _encode_types(context: SessionContext, types: Sequence[str]) -> list[bytes]:
-    """DataFusion's encoding of types in its own words. It does not read back the metadata of nested fields."""
+    """DataFusion's encoding of types that `arrow_typeof` printed. The metadata of nested fields is lost."""
     for each in types:
         if "metadata: {" in each:
-            raise NotDistributableError(f"a map column has nested fields with metadata, which do not travel: {each}")
+            raise NotDistributableError(f"a map column has nested fields with metadata, which {LOST}: {each}")
     quoted = (each.replace("'", "''") for each in types)
     casts = ", ".join(f"arrow_cast(null, '{each}') as c{index}" for index, each in enumerate(quoted))
     plan = context.sql(f"select {casts} where false").execution_plan()

@@ -1,4 +1,4 @@
-"""Whether a plan gives no rows for certain, because some of the exchanges that it reads have none (docs/adr/0028)."""
+"""Whether a plan certainly returns no rows, because some of the exchanges that it reads are empty (docs/adr/0028)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RIGHT = frozenset({pb.RIGHT, pb.RIGHT_ANTI, pb.RIGHT_MARK})
 
 @lru_cache(maxsize=8)
 def gives_no_rows(plan: bytes, empty: frozenset[ExchangeId]) -> bool:
-    """Whether an encoded plan gives no rows if these exchanges have none, whatever its other leaves give."""
+    """Whether an encoded plan returns no rows if these exchanges are empty, whatever its other leaves return."""
     return _gives_none(decode(plan), empty)
 
 
@@ -45,8 +45,8 @@ def _gives_none(node: PlanNode, empty: Set[ExchangeId]) -> bool:
 
 
 def _has_only_groups_of_rows(aggregate: pb.Aggregate) -> bool:
-    """Whether there is no group without rows. Without GROUP BY, and with the empty one of GROUPING SETS, there is
-    one."""
+    """Whether every group has rows. An aggregate without GROUP BY, and the empty set of GROUPING SETS, have a group
+    without rows."""
     return bool(aggregate.group_expr) and not aggregate.has_grouping_set and not any(aggregate.groups)
 
 

@@ -19,9 +19,10 @@ _LAST_KEY = re.compile(r" (ASC|DESC) NULLS (FIRST|LAST)\] (?:ROWS|RANGE|GROUPS) 
 
 
 def write_reversal(root: PlanNode) -> bool:
-    """Replace reversed functions by those that mean the same without being reversed, in place. Whether there were any.
+    """Replace reversed functions by equivalent functions that are not reversed, in place. Returns whether there were
+    any.
 
-    Raises `NotDistributableError` if it cannot be told whether a function is reversed, or which one means the same.
+    Raises `NotDistributableError` if it is unknown whether a function is reversed, or which function is equivalent.
     """
     found = [
         function
@@ -38,7 +39,8 @@ def write_reversal(root: PlanNode) -> bool:
 
 
 def _is_reversed(function: pb.WindowFunction) -> bool:
-    """The column is named after the query's ORDER BY. Reversing changes the direction of every key."""
+    """Whether the sort directions are the opposite of those in the column's name, which repeats the query's ORDER BY.
+    Reversing changes the direction of every key."""
     asked = _LAST_KEY.search(function.column)
     has = function.order_by[-1].asc, function.order_by[-1].nulls_first
     if asked is not None:
@@ -47,18 +49,18 @@ def _is_reversed(function: pb.WindowFunction) -> bool:
             return False
         if has == (not wanted[0], not wanted[1]):
             return True
-    raise _lost(function)
+    raise _refusal(function)
 
 
 def _count_from_the_other_end(function: pb.WindowFunction) -> None:
     if len(function.argument) != 2 or function.argument[1].WhichOneof("kind") != "literal":
-        raise _lost(function)
+        raise _refusal(function)
     number = pb.Value.FromString(function.argument[1].literal)
     if number.WhichOneof("kind") != "int64":
-        raise _lost(function)
-    number.int64 = -number.int64  # DataFusion refuses the only number without an opposite
+        raise _refusal(function)
+    number.int64 = -number.int64  # DataFusion refuses the one number that cannot be negated
     function.argument[1].literal = number.SerializeToString()
 
 
-def _lost(function: pb.WindowFunction) -> NotDistributableError:
+def _refusal(function: pb.WindowFunction) -> NotDistributableError:
     return NotDistributableError(f"the direction of {function.function} {LOST}")

@@ -24,7 +24,7 @@ def _visit(node: PlanNode, *, needed: bool) -> Iterator[tuple[PlanNode, bool]]:
 
 
 def may_be_ordered(node: PlanNode) -> bool:
-    """Whether the node's rows may come in an order that the planner knows of."""
+    """Whether the node's rows may have a sort order that the planner knows."""
     for each in walk(node):
         conf = file_scan_conf(each)
         if conf is not None and conf.output_ordering:

@@ -1,4 +1,4 @@
-"""What a scan's statistics tell: how much it reads, and how many different values a column has at most."""
+"""Estimates from a scan's statistics: how much it reads, and how many different values a column has at most."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from sparkfusion.plan.wire import PlanNode, body, file_scan_conf, kind
 from sparkfusion.plan.wire import wire_pb2 as pb
 
 MOST_FILTER_KEYS = 50_000
-"""More keys are not looked for while a scan decodes."""
+"""The most keys that a scan filters by while it decodes."""
 _BYTES_PER_KEY = 1024
-"""For each key, a file has to have that many bytes on average: every file that is opened copies the keys."""
+"""For each key, files must have this many bytes on average, because every file that is opened copies the keys."""
 _VALUES_PER_KEY = 50
-"""A column has to have that many times the values of a key set, so that most rows are left out."""
+"""A column must have this many times the values of a key set, so that most rows are left out."""
 _WHOLE_NUMBERS = frozenset({"int8", "int16", "int32", "int64", "uint64", "date32"})
 
 
 def projected_bytes(conf: pb.FileScanConf) -> int:
-    """About how many bytes a scan reads: of its files, the share of its columns."""
+    """About how many bytes a scan reads: the size of its files, times the share of their columns that it reads."""
     total = sum(file_bytes(file) for group in conf.file_groups for file in group.files)
     columns = len(pb.Schema.FromString(conf.schema).columns)
     return total * len(columns_read(conf)) // max(1, columns)
@@ -45,8 +45,8 @@ def most_values(conf: pb.FileScanConf, column: int) -> int | None:
 
 
 def scanned_column(node: PlanNode, column: int) -> int | None:
-    """Which column of the scanned files a column of a scan is, or of filters and projections above one; None if it is
-    computed."""
+    """The column of the scanned files that is this column of a scan, or of filters and projections above a scan; None
+    if it is computed."""
     while (conf := file_scan_conf(node)) is None:
         if kind(node) == "projection":
             expr = pb.Projection.FromString(node.projection.SerializeToString()).expr[column]
@@ -70,8 +70,8 @@ def _whole_number(estimate: pb.Estimate) -> int | None:
 
 
 def most_filter_keys(conf: pb.FileScanConf, column: int) -> int:
-    """How many keys a scan may look for in a column of its files before it decodes other columns: with more, it hardly
-    gains. 0 if it has no other columns, or if its statistics do not tell."""
+    """The most keys of a column that a scan may filter by before it decodes other columns. With more keys it hardly
+    gains. 0 if it has no other columns, or if its statistics are unknown."""
     values = most_values(conf, column)
     sizes = [file_bytes(file) for group in conf.file_groups for file in group.files]
     if values is None or not sizes or len(columns_read(conf)) < 2:

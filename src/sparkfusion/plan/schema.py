@@ -24,7 +24,7 @@ class DescribedSchema:
     arrow: pa.Schema
     encoded: bytes
     computed: bytes = b""
-    """What a scan of its frames computes, if it has to: see `map_types`."""
+    """Encoded expressions that a scan of its frames computes, if any: see `map_types`."""
 
 
 def unique_names(names: list[str]) -> list[str]:
@@ -40,7 +40,7 @@ def unique_names(names: list[str]) -> list[str]:
 
 
 class SchemaProbe:
-    """Asks DataFusion for the schema of plan parts. Used by one planning thread at a time; keeps what it encoded."""
+    """Asks DataFusion for the schema of plan parts. Used by one planning thread at a time; caches encoded schemas."""
 
     def __init__(self, context: SessionContext) -> None:
         self.context = context
@@ -78,7 +78,7 @@ class SchemaProbe:
     def encode(self, schema: pa.Schema) -> bytes:
         """DataFusion's encoding of an Arrow schema: that of an empty in-memory table.
 
-        Such a table takes no name twice, so the names are made different for it and put back in the encoding.
+        Such a table refuses duplicate names, so the names are made unique for it and restored in the encoding.
         """
         if len(schema) == 0:
             return b""
@@ -87,8 +87,8 @@ class SchemaProbe:
             columns = [pa.array([], field.type) for field in schema]
             fields = [field.with_name(name) for field, name in zip(schema, unique_names(schema.names), strict=True)]
             empty = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
-            frame = self.context.create_dataframe([[empty]])
-            table = decode(frame.execution_plan().to_bytes(self.context)).memory_scan
+            dataframe = self.context.create_dataframe([[empty]])
+            table = decode(dataframe.execution_plan().to_bytes(self.context)).memory_scan
             encoded = pb.Schema.FromString(table.schema)
             for column, name in zip(encoded.columns, schema.names, strict=True):
                 column.name = name

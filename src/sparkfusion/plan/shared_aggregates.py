@@ -42,7 +42,8 @@ class _Sharing:
         self._restored: dict[bytes, PlanNode] = {}
 
     def count_below(self, node: PlanNode) -> None:
-        """Count the uses of each aggregate. What is inside of one counts once, however often that one is used."""
+        """Count the uses of each aggregate. An aggregate inside another one counts once, however often the outer one is
+        used."""
         for child in children(node):
             if may_be_shared(child):
                 key = encode(child)
@@ -77,12 +78,12 @@ class _Sharing:
         if partitions == 1:
             return coalesce(scan)
         keys = [pb.Expr(column=pb.Column(name=names[index], index=index)) for index in range(groups)]
-        return hash_repartition(coalesce(scan), keys, partitions)  # one task: on Spark, each would read all rows
+        return hash_repartition(coalesce(scan), keys, partitions)  # in one task: on Spark each would read all rows
 
 
 def may_be_shared(node: PlanNode) -> bool:
-    """Whether it is an aggregate of complete groups whose partitions can be had again from its rows, and whose rows
-    have no order."""
+    """Whether it is an aggregate of complete groups without a sort order, whose partitions can be rebuilt from its
+    rows."""
     if kind(node) != "aggregate":
         return False
     if kind(node.aggregate.input) == "coalesce_partitions":

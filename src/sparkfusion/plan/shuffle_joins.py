@@ -1,8 +1,8 @@
-"""Shuffle joins that may become broadcast joins while the query runs, and how they do (docs/adr/0024).
+"""Turn shuffle joins into broadcast joins while the query runs (docs/adr/0024).
 
 The build side is then read whole by every task, and the probe side is not shuffled at all: its stage and the stage of
-the join become one. So each task has probe rows of any key, which is right only if the join gives no rows of the build
-side by itself, and if nothing above it counts on equal keys being in one task.
+the join become one. Each task then has probe rows of any key. That is correct only if the join does not return
+unmatched rows of the build side, and if nothing above it relies on equal keys being in one task.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sparkfusion.plan.wire.depth import check_depth
 def find_shuffle_joins(graph: StageGraph) -> StageGraph:
     """The same graph, in which each stage says whether its join may become a broadcast join. Called after the cut."""
     plans = {stage.id: decode(stage.plan) for stage in graph.stages}
-    finder = _Finder(graph, plans)
+    finder = _ShuffleJoinFinder(graph, plans)
     return replace(graph, stages=tuple(replace(each, shuffle_join=finder.find(each)) for each in graph.stages))
 
 
@@ -69,7 +69,7 @@ def broadcast_build_side(graph: StageGraph, number: StageId, decision: str) -> S
     return with_groups(kept, stage.output, probe.task_count)
 
 
-class _Finder:
+class _ShuffleJoinFinder:
     """Finds such joins in the stages of a graph, whose plans are decoded once; lives for one call."""
 
     def __init__(self, graph: StageGraph, plans: dict[StageId, PlanNode]) -> None:
@@ -98,8 +98,8 @@ class _Finder:
         return self._graph.exchange(exchange).kind is ExchangeKind.SHUFFLE
 
     def _may_be_absorbed(self, probe: ExchangeId) -> bool:
-        """Whether the stage of the probe side may run inside another one: its rows are always the same, they come from
-        no feed, and only the join reads them."""
+        """Whether the stage of the probe side may become part of the join's stage: it is deterministic, reads no feed,
+        and only the join reads its rows."""
         producer = self._graph.producer_of(probe)
         readers = [stage for stage in self._graph.stages if probe in stage.inputs]
         alone = len(readers) == 1 and probe not in self._graph.head.inputs
@@ -107,7 +107,7 @@ class _Finder:
 
 
 def _partitioned_join(root: PlanNode) -> pb.HashJoin | None:
-    """The hash join of shuffled sides above which nothing counts on how rows are partitioned; None if there is none."""
+    """The hash join of shuffled sides above which nothing relies on how rows are partitioned; None if there is none."""
     node = root.repartition.input if kind(root) == "repartition" else root
     while kind(node) != "hash_join" or collects_left(node):
         if emits_build_rows(node) or not is_partition_wise(node):
@@ -117,7 +117,7 @@ def _partitioned_join(root: PlanNode) -> pb.HashJoin | None:
 
 
 def source_below(node: PlanNode) -> PlanNode:
-    """The scan below operators that pass rows one by one, or sort a partition; otherwise what is there instead."""
+    """The first node below operators that pass rows one by one or sort a partition: usually a scan."""
     while (kind(node) in ROW_WISE or (kind(node) == "sort" and is_partition_wise(node))) and not has_fetch(node):
         (node,) = children(node)
     return node

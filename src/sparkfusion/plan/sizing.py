@@ -1,4 +1,5 @@
-"""How many partitions a query is worth: from the bytes it scans (docs/adr/0015-distribute-only-what-pays.md)."""
+"""Choose the number of partitions of a query from the bytes that it scans
+(docs/adr/0015-distribute-only-what-pays.md)."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ _PYTHON_FUNCTION = b"DFPYUD"  # what marks a Python function, aggregate or windo
 
 
 def scan_bytes(root: PlanNode) -> int:
-    """Bytes of all files and in-memory rows that the plan's leaves read, the latter by their weight."""
+    """Bytes of all files and in-memory rows that the plan's leaves read. In-memory rows count by `in_memory_weight`."""
     total = 0
     for node in walk(root):
         conf = file_scan_conf(node)
@@ -22,10 +23,10 @@ def scan_bytes(root: PlanNode) -> int:
 
 
 def in_memory_weight(held: int) -> int:
-    """How many bytes of files these bytes of rows in memory count for.
+    """The bytes of files that a number of bytes in memory counts for.
 
-    Rows in memory need no reading, decompressing or decoding here, but have to be written to files for tasks: a GROUP
-    BY over 190 MB takes 0.05 s here, and 0.3 s or more in tasks.
+    On a single node, rows in memory need no reading, decompressing or decoding. For tasks, they have to be written to
+    files. A GROUP BY over 190 MB takes 0.05 s on a single node, and 0.3 s or more in tasks.
 
     >>> in_memory_weight(80), in_memory_weight(1), in_memory_weight(0)
     (10, 1, 0)
@@ -34,7 +35,8 @@ def in_memory_weight(held: int) -> int:
 
 
 def is_light(plan: bytes) -> bool:
-    """Whether the work is proportional to the input: no product of inputs, no Python function that may take long."""
+    """Whether the work is proportional to the input: the plan has no product of inputs, and no Python function, which
+    may take long."""
     if calls_python(plan):
         return False
     return not any(kind(node) in ("cross_join", "nested_loop_join", "unnest") for node in walk(decode(plan)))

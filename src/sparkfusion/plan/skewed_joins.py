@@ -1,8 +1,8 @@
-"""Which shuffle of a stage may be split: several tasks read parts of one partition of it (docs/adr/0028).
+"""Find the shuffle of a stage that may be split, so that several tasks read parts of one partition (docs/adr/0028).
 
 Each of these tasks joins its part of the probe side's rows with all rows that the build sides have in that partition.
-That is right only if each row of the answer comes from one probe row: no join on the way gives rows of its build side
-by itself. And nothing above the joins may count on equal keys being in one task.
+That is correct only if each output row comes from one probe row, so no join on the way may return unmatched rows of its
+build side. And nothing above the joins may rely on equal keys being in one task.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ def find_split_side(graph: StageGraph, stage: Stage) -> ExchangeId:
     """The shuffle of the probe side, whose partitions may be split. Raises `NotSplittableError` if there is none."""
     root = decode(stage.plan)
     if stage.whole or not stage.mergeable or feeds_read(root):
-        raise NotSplittableError("the stage reads more than shuffles")
+        raise NotSplittableError("the stage also reads something that is not a shuffle")
     node = _below_joins(root.repartition.input if kind(root) == "repartition" else root)
     exchange = exchange_of(node)
     if exchange is None or graph.exchange(exchange).kind is not ExchangeKind.SHUFFLE:
-        raise NotSplittableError(f"the probe side of the join is more than a shuffle: {_name(node)}")
+        raise NotSplittableError(f"the probe side of the join is not only a shuffle: {_name(node)}")
     if sum(exchange_of(each) == exchange for each in walk(root)) > 1:
         raise NotSplittableError("the stage reads these rows twice")
     if any(graph.exchange(each).kind is ExchangeKind.FORWARD for each in stage.inputs):
-        raise NotSplittableError("the stage has to see all rows of a feed's task")
+        raise NotSplittableError("one task must see all rows of its feed")
     if not may_have_any_tasks(graph, stage, lambda number: decode(graph.stage(number).plan)):
-        raise NotSplittableError("what reads the stage counts on the number of its tasks")
+        raise NotSplittableError("a later stage depends on this stage's number of tasks")
     return exchange
 
 
 def _below_joins(node: PlanNode) -> PlanNode:
-    """What the joins of a plan read as their probe side, on the way from the top."""
+    """The node below the joins at the top of a plan, reached through their probe sides."""
     while not _is_shuffle_join(node):
         if emits_build_rows(node):
-            raise NotSplittableError("a join above gives rows of its build side")
+            raise NotSplittableError("a join above checks each build-side row against all probe rows")
         if exchange_of(node) is not None or not is_partition_wise(node):
             raise NotSplittableError(f"the {_name(node)} needs all rows of a key in one task")
         node = children(node)[-1]
@@ -60,7 +60,7 @@ def _below_joins(node: PlanNode) -> PlanNode:
 
 
 def _passes_rows(node: PlanNode) -> bool:
-    """Whether each row of the node comes from one row of its last input, whatever other rows are there."""
+    """Whether each row of the node comes from one row of its last input, independent of the other rows."""
     if has_fetch(node) or emits_build_rows(node):
         return False
     sorts = kind(node) == "sort" and is_partition_wise(node)
@@ -71,9 +71,11 @@ def _check_join(join: pb.HashJoin) -> None:
     if join.null_aware:
         raise NotSplittableError("the NOT IN join has to see all rows of a partition")
     if join.join_type in BUILD_EMITTING:
-        raise NotSplittableError("the join gives rows of its build side")
+        raise NotSplittableError(
+            "this join type checks each build-side row against all probe rows, so its probe side cannot be split"
+        )
     if exchange_of(source_below(join.left)) is None:
-        raise NotSplittableError(f"the build side of the join is more than a shuffle: {_name(source_below(join.left))}")
+        raise NotSplittableError(f"the build side of the join is not only a shuffle: {_name(source_below(join.left))}")
     if is_volatile(join.left):
         raise NotSplittableError("the build side of the join may differ from task to task")
 

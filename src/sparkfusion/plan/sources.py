@@ -37,7 +37,7 @@ def exchange_source(exchange: ExchangeId, groups: int, schema: bytes, width: int
 
 
 def set_groups(source: PlanNode, exchange: ExchangeId, groups: int) -> None:
-    """Let an exchange source read that many groups, in place."""
+    """Let an exchange source read this many groups, in place."""
     del source.arrow_scan.base_conf.file_groups[:]
     for group in range(groups):
         source.arrow_scan.base_conf.file_groups.add().files.add().path = f"{_PREFIX}{exchange}/{group}"
@@ -90,8 +90,8 @@ def placeholder_of(path: str) -> tuple[ExchangeId, int] | None:
 
 
 def columns_read(conf: pb.FileScanConf) -> tuple[str, ...]:
-    """The columns that a scan's projection uses. Expressions stay encoded, so encoded columns are searched for in their
-    bytes. A column found by mistake only costs time."""
+    """The columns that a scan's projection uses. Expressions stay encoded, so their bytes are searched for encoded
+    columns. A column found by mistake only costs time."""
     names = [column.name for column in pb.Schema.FromString(conf.schema).columns]
     if not conf.HasField("projection_exprs"):
         return tuple(names[index] for index in conf.projection) or tuple(names)

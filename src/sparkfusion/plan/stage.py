@@ -1,4 +1,4 @@
-"""The stage graph: what the cut makes of a plan. Data only; every runner reads it, none changes it."""
+"""The stage graph: the result of the cut. Data only; every runner reads it, none changes it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class ExchangeKind(StrEnum):
 
 @dataclass(frozen=True)
 class KeySet:
-    """The rows of an exchange are keys that reduce scans (`plan/key_sets.py`).
+    """Marks an exchange whose rows are keys that reduce scans (`plan/key_sets.py`).
 
     `values`: how many different keys there are at most, without the filters of their table; None if not known. `most`:
-    scans that would only decode fewer rows for it gain nothing from more keys than that; None if there are none.
-    `filtered`: with at most that many keys, scans look for them while they decode.
+    with more keys, scans that only decode fewer rows gain nothing; None if there are no such scans. `filtered`: with at
+    most this many keys, scans filter by them while they decode.
     """
 
     columns: tuple[str, ...]
@@ -36,8 +36,8 @@ class KeySet:
 
 @dataclass(frozen=True)
 class Exchange:
-    """A stage border. `partitions` is how many outputs each producer task writes (1 unless it is a shuffle).
-    `key_set`: whether to use it is not decided yet."""
+    """A stage border. `partitions` is how many outputs each producer task writes (1 unless it is a shuffle). `key_set`:
+    set if the rows are keys; whether they are used is decided while the query runs."""
 
     id: ExchangeId
     kind: ExchangeKind
@@ -64,11 +64,11 @@ class ShuffleJoin:
 class Stage:
     """A part of the plan between exchanges, in DataFusion's encoding, with exchange sources as leaves.
 
-    `task_count`: its partitions; a task runs `partitions_per_task` of them. `mergeable`: a task may read several
-    shuffle partitions at once, because every partitioned leaf of the stage is a shuffle. `deterministic`: a second
-    attempt gives the same rows, so lost output may be recomputed without recomputing what was read before. `whole`: its
-    one task runs the query's whole plan. `collects`: shuffles that each of its tasks reads whole. `decisions`: what was
-    decided about it while the query ran, and why.
+    `task_count`: the number of its partitions; a task runs `partitions_per_task` of them. `mergeable`: a task may read
+    several shuffle partitions at once, because every partitioned leaf of the stage is a shuffle. `deterministic`: a
+    second attempt gives the same rows, so lost output may be recomputed without recomputing the stages that read it.
+    `whole`: its one task runs the query's whole plan. `collects`: shuffles that each of its tasks reads whole.
+    `decisions`: decisions about it while the query ran, with reasons.
     """
 
     id: StageId
@@ -87,7 +87,7 @@ class Stage:
 
     @property
     def planned_tasks(self) -> int:
-        """How many tasks it has, if no small partitions are merged."""
+        """The number of tasks if no small partitions are merged."""
         return -(-self.task_count // self.partitions_per_task)
 
 
@@ -114,8 +114,8 @@ class Head:
 class StageGraph:
     """Stages, every producer before its consumers, and the head above them.
 
-    `spark_functions` are the names that mean Spark's functions in these plans, and not DataFusion's. `notes` say why it
-    is cut in this way, where that is not obvious.
+    `spark_functions` are the names that mean Spark's functions in these plans, and not DataFusion's. `notes` explain
+    cuts that are not obvious.
     """
 
     stages: tuple[Stage, ...]
@@ -202,7 +202,7 @@ class Why(StrEnum):
     """What kind of reason keeps a query on a single node."""
 
     SMALL = "small"  # it reads too little to split
-    SWITCHED_OFF = "switched off"  # somebody chose so
+    SWITCHED_OFF = "switched off"  # a setting or the caller turned it off
     REFUSED = "refused"  # it reads enough, but cannot be distributed
 
 

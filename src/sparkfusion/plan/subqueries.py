@@ -21,7 +21,7 @@ def has_unproven_scalar_subquery(lines: Sequence[str]) -> bool:
         if not any(scalar):
             continue
         blocks = _subquery_blocks(lines, number)
-        if len(blocks) != len(scalar):  # the text does not tell which is which
+        if len(blocks) != len(scalar):  # the text does not show which is which
             return True
         if any(is_scalar and not _gives_one_row(lines, at) for is_scalar, at in zip(scalar, blocks, strict=True)):
             return True

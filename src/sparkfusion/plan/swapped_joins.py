@@ -1,4 +1,4 @@
-"""Shuffle joins whose sides may be swapped when their exact sizes are known, and how (docs/adr/0028).
+"""Swap the sides of shuffle joins when their exact sizes are known (docs/adr/0028).
 
 The build side is held in memory, so it should be the smaller one. Each task still has the same rows of both sides, and
 gives the same rows. Only their order differs, so a join whose probe side is sorted stays as it is.
@@ -32,10 +32,10 @@ class JoinSides:
 def swap_joins(
     graph: StageGraph, plan: bytes, is_better: Callable[[JoinSides], bool]
 ) -> tuple[bytes, tuple[JoinSides, ...]]:
-    """The plan of a stage in which the sides of some joins are swapped, and what these sides were before.
+    """The stage's plan with the sides of some joins swapped, and these sides as they were before.
 
     Args:
-        is_better: whether the two sides should be swapped. It is asked only where that leaves the answer as it is.
+        is_better: whether the two sides should be swapped. It is called only where swapping leaves the answer as it is.
     """
     root = decode(plan)
     swapped = []
@@ -56,13 +56,13 @@ def _shuffle_joins(root: PlanNode) -> Iterator[pb.HashJoin]:
 
 
 def _may_be_swapped(join: pb.HashJoin) -> bool:
-    """Whether the join gives the same rows with its sides swapped, and nothing counts on their order."""
+    """Whether the join gives the same rows with its sides swapped, and nothing relies on their order."""
     sorts = any(kind(node) == "sort" for node in walk(join.right))
     return not join.null_aware and not join.HasField("fetch") and not sorts
 
 
 def _width(node: PlanNode, graph: StageGraph) -> int:
-    """How many columns a side has: operators that pass rows one by one, above the scan of an exchange."""
+    """The number of columns of a side, which is the scan of an exchange below operators that pass rows one by one."""
     exchange = exchange_of(node)
     if exchange is not None:
         return len(graph.exchange(exchange).column_names)

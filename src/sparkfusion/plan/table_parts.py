@@ -21,7 +21,7 @@ _ANEW = "register the table again"
 
 @dataclass(frozen=True)
 class TablePart:
-    """What a placeholder stands for."""
+    """The part of a table that a placeholder stands for."""
 
     table: TableId
     part: int
@@ -30,7 +30,7 @@ class TablePart:
 
 @dataclass(frozen=True)
 class TableHint:
-    """What plans know about a table: its name, about how large it is, and its number of parts."""
+    """A table's name, approximate size and number of parts, for planning."""
 
     name: str
     bytes: int

@@ -1,4 +1,4 @@
-"""What a plan reads of Spark DataFrames: which columns, which rows, how many."""
+"""Which columns and rows of Spark DataFrames a plan reads, and how many rows."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _ROW_BY_ROW = frozenset({"projection", "cooperative", "coalesce_batches"})
 
 @dataclass(frozen=True)
 class TableRead:
-    """What a plan reads of a table, in all its scans together.
+    """The columns and rows of a table that all scans of a plan read together.
 
     Attributes:
-        columns: the columns that it may use; the others need no values.
+        columns: the columns that it may use; the others may be NULL.
         condition: rows for which it is not true may be left out: the plan would drop them.
         limit: this many rows for which the condition is true are enough for each of the plan's partitions.
     """
@@ -54,14 +54,14 @@ def tables_read(node: PlanNode) -> tuple[TableRead, ...]:
 
 
 def _combine(scans: Sequence[_TableScan]) -> TableRead:
-    """One read for all scans of a table: its rows come once."""
+    """One read for all scans of a table, because Spark sends its rows once."""
     first = scans[0].parts[0]
     conditions = list(dict.fromkeys(scan.condition for scan in scans))
     wanted = [condition for condition in conditions if condition is not None]
     if len(wanted) < len(conditions):
         wanted = []
     limits = [scan.limit for scan in scans if scan.limit is not None]
-    # so many rows of one condition are not so many of another
+    # enough rows for one condition may be too few for another
     limited = len(limits) == len(scans) and len(conditions) == 1
     return TableRead(
         first.table,

@@ -1,4 +1,4 @@
-"""Stages that get more or fewer tasks while the query runs: whether their readers allow it, and what they then read."""
+"""Change the number of a stage's tasks while the query runs, if its consumers allow it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ _MERGES = frozenset({"coalesce_partitions", "sort_preserving_merge"})
 
 
 def may_have_any_tasks(graph: StageGraph, stage: Stage, plan_of: Callable[[StageId], PlanNode]) -> bool:
-    """Whether it does not matter to the readers of a stage how many tasks it has: they read a shuffle, or merge all
-    tasks."""
+    """Whether a stage may have any number of tasks, because its consumers read a shuffle or merge all tasks."""
     kind_of_output = graph.exchange(stage.output).kind
     if kind_of_output is ExchangeKind.SHUFFLE:
         return True
@@ -28,16 +27,15 @@ def may_have_any_tasks(graph: StageGraph, stage: Stage, plan_of: Callable[[Stage
 
 
 def with_groups(graph: StageGraph, exchange: ExchangeId, tasks: int) -> StageGraph:
-    """The graph in which the readers of an exchange read so many tasks of its producer; nothing changes for a
-    shuffle."""
+    """The graph in which the consumers of an exchange read this many producer tasks; nothing changes for a shuffle."""
     if graph.exchange(exchange).kind is ExchangeKind.SHUFFLE:
         return graph
     for stage in graph.stages:
         if exchange in stage.inputs:
-            graph = graph.with_stage(replace(stage, plan=_regrouped(stage.plan, exchange, tasks)))
+            graph = graph.with_stage(replace(stage, plan=_regroup(stage.plan, exchange, tasks)))
     head = graph.head
     if head.plan is not None and exchange in head.inputs:
-        graph = replace(graph, head=replace(head, plan=_regrouped(head.plan, exchange, tasks)))
+        graph = replace(graph, head=replace(head, plan=_regroup(head.plan, exchange, tasks)))
     return graph
 
 
@@ -46,7 +44,7 @@ def _is_merged(root: PlanNode, exchange: ExchangeId) -> bool:
     return bool(readers) and all(kind(node) in _MERGES for node in readers)
 
 
-def _regrouped(plan: bytes, exchange: ExchangeId, tasks: int) -> bytes:
+def _regroup(plan: bytes, exchange: ExchangeId, tasks: int) -> bytes:
     root = decode(plan)
     for node in walk(root):
         if exchange_of(node) == exchange:

@@ -1,8 +1,8 @@
 """Which operators may run over a few work units at a time (docs/adr/0009-feeds-are-functions-of-units.md).
 
-Such an operator may run over parts of its input. The combined results must be as good as those of one run over all of
-it, for the operators above: rows that pass one by one, partial aggregates that are merged later, at least the rows that
-a limit above needs.
+For the operators above, the combined results of several runs over parts of the input must be as good as those of one
+run over all of it. Examples are filters and projections, partial aggregates that are merged later, and limits that
+another limit above repeats.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ def _without_rows(node: PlanNode) -> PlanNode | None:
         del conf.file_groups[:]
         conf.file_groups.add()
         return None
-    if kind(node) == "interleave":  # it wants a declared partitioning, which an emptied scan has not
+    if kind(node) == "interleave":  # it requires a declared partitioning, which an emptied scan lacks
         return union(node.interleave.inputs)
     gives_rows = kind(node) in ("memory_scan", "placeholder_row", "generate_series")
     if gives_rows or (kind(node) == "aggregate" and not node.aggregate.group_expr):

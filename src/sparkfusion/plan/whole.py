@@ -23,12 +23,13 @@ def keep_whole(
 ) -> StageGraph:
     """The stage graph of a plan that one task runs, or raise `NotDistributableError` with the reason.
 
-    DataFusion exchanges rows between the partitions in memory, so rows cross no files and a build side is read once.
-    The plan is encoded and decoded like that of any task. What runs first, such as key sets, are stages of one task.
+    DataFusion exchanges rows between the partitions in memory, so no frames are written and a build side is read once.
+    The plan is encoded and decoded like that of any task. Parts that run first, such as key sets, are stages of one
+    task.
 
     Args:
         columns: the names of the plan's columns.
-        partitions: for how many the plan was made.
+        partitions: the number of partitions that the plan was made for.
     """
     check_physical(root)
 

@@ -13,11 +13,13 @@ from sparkfusion.plan.wire import decode, kind, walk
 
 
 def widen(graph: StageGraph, tasks: int, most: int) -> StageGraph:
-    """The same graph, in which a task runs several partitions of its stage where that is possible. After the cut.
+    """The same graph, in which a task runs several partitions of its stage where that is possible. Called after the
+    cut.
 
     Args:
-        tasks: how many tasks can run at once. A stage with few partitions has tasks of fewer, so that each gets some.
-        most: how many partitions a task may have.
+        tasks: how many tasks can run at once. A stage with few partitions has fewer of them in a task, so that every
+            slot gets a task.
+        most: the most partitions of a task.
     """
     if most == 1:
         return graph
@@ -32,8 +34,8 @@ def _widen(stage: Stage, graph: StageGraph, tasks: int, most: int) -> Stage:
 def _may_be_wide(stage: Stage, graph: StageGraph) -> bool:
     """Whether a task can keep several partitions apart, from all its inputs to its output.
 
-    A stage whose rows are streamed keeps tasks of one partition: the frames of another attempt come in the same order
-    then, so that it can continue after those that the consumer has.
+    A stage whose rows are streamed keeps tasks of one partition. Every attempt then writes its frames in the same
+    order, so a new attempt can continue after those that the consumer has.
     """
     exchanges = [graph.exchange(each) for each in (*stage.inputs, stage.output)]
     if stage.task_count == 1 or any(each.kind is ExchangeKind.FORWARD for each in exchanges):

@@ -17,7 +17,7 @@ from sparkfusion.feed.feed import FeedDeclaration
 from sparkfusion.ids import QueryId, TableId
 from sparkfusion.observe.events import Subscriber
 from sparkfusion.plan.stage import StageGraph
-from sparkfusion.worker.copy import CopyOrder
+from sparkfusion.worker.copy import CopySpec
 from sparkfusion.worker.task import TaskReport
 from sparkfusion.worker.task_context import PrepareContext
 
@@ -46,7 +46,7 @@ class QueryJob:
     emit: Subscriber
     prepare: PrepareContext | None = None
     recipe: Callable[[], PrepareContext | None] = lambda: None
-    writes: CopyOrder | None = None
+    writes: CopySpec | None = None
     feeds: tuple[FeedDeclaration, ...] = ()
     keeps: tuple[object, ...] = ()
     text: str = ""
@@ -84,8 +84,8 @@ class SparkDates:
     """How Spark reads dates and timestamps of Parquet files now.
 
     Attributes:
-        trusts_dates: those of other programs as they are. `trusts_int96`: the same for INT96 timestamps.
-        why_int96: why it reads INT96 timestamps in a way of its own; None if as instants.
+        trusts_dates: Spark does not convert dates in files of other programs. `trusts_int96`: nor INT96 timestamps.
+        why_int96: why Spark reads INT96 timestamps in its own way; None if it reads them as instants.
     """
 
     trusts_dates: bool = False
@@ -100,7 +100,7 @@ class CatalogTable:
     Attributes:
         name: as the query has it.
         schema: what Spark's rows would be as Arrow.
-        dataframe: Spark's, of all its rows, for `SparkFrames.adopt`.
+        dataframe: Spark's DataFrame of all its rows, for `SparkDataFrames.adopt`.
         files: all its files, if they are Parquet files that DataFusion may read: of this machine, or all of them in the
             same bucket of an object store.
         partitions: the columns whose values are not in the files.
@@ -176,10 +176,10 @@ class SparkCatalog(Protocol):
         ...
 
     def read_end(self, file: CatalogFile, count: int) -> bytes:
-        """The last bytes of a file that is not on this machine, read by Spark."""
+        """The last bytes of a file that is not on this machine, read by Spark's driver. Any thread may call it."""
         ...
 
-    def naming(self, dataframes: Mapping[str, tuple[str, Any]]) -> AbstractContextManager[None]:
+    def name_dataframes(self, dataframes: Mapping[str, tuple[str, Any]]) -> AbstractContextManager[None]:
         """As long as the `with` lasts, let these names mean Spark DataFrames, each with words that show it to people.
         The names must be used nowhere else."""
         ...
@@ -205,7 +205,7 @@ SparkAnswers = Callable[[str], pa.Table]
 """Spark SQL's own answer to the text of a query."""
 
 
-class SparkFrames(Protocol):
+class SparkDataFrames(Protocol):
     """Spark DataFrames as tables of queries, and the other way round."""
 
     def configuration(self) -> Mapping[str, str]:
@@ -241,14 +241,14 @@ class SparkFrames(Protocol):
         """Rows as a Spark DataFrame."""
         ...
 
-    def reading(self, tables: Mapping[str, str]) -> AbstractContextManager[SparkAnswers]:
+    def temporary_views(self, tables: Mapping[str, str]) -> AbstractContextManager[SparkAnswers]:
         """Ask Spark SQL itself, for a comparison. As long as the `with` lasts, these names are temporary views of the
         Spark session, over URLs of Parquet files. Raises a `UserError` if it has temporary views of these names."""
         ...
 
 
 class Runner(Protocol):
-    """Runs the tasks of queries. Planning does not know which runner is used, nor a runner what a plan means."""
+    """Runs the tasks of queries. Planning does not know which runner is used, and runners do not look into plans."""
 
     @property
     def slots(self) -> int | None:
@@ -263,7 +263,7 @@ class Runner(Protocol):
 
     @property
     def cores_per_task(self) -> int | None:
-        """How many cores a task can be given by whoever schedules it; None if tasks share those of their machine."""
+        """How many cores the scheduler can give a task; None if tasks share the cores of their machine."""
         ...
 
     @property
@@ -272,13 +272,13 @@ class Runner(Protocol):
         ...
 
     def takes_wide_tasks(self, settings: Settings) -> bool:
-        """Whether a task may run several partitions of a stage and give out each by itself."""
+        """Whether a task may run several partitions of a stage and return each of them separately."""
         ...
 
     def start(self, job: QueryJob) -> RunningJob: ...
 
     @property
-    def spark(self) -> SparkFrames | None:
+    def spark(self) -> SparkDataFrames | None:
         """What only a runner on Spark can do; None if it is on something else."""
         ...
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import secrets
 import tempfile
 import threading
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from sparkfusion.runner.coordinated_job import begin_or_cancel
 from sparkfusion.runner.members import Member, at_once
 from sparkfusion.runner.travelling_functions import TravellingFunctions
 from sparkfusion.runner.worker_job import WorkerJob
+from sparkfusion.shared_secrets import new_secret
 from sparkfusion.transport.base import WorkerChannel
 from sparkfusion.transport.membership import Cluster
 from sparkfusion.transport.schemes import connect
@@ -129,7 +129,7 @@ class ClusterRunner:
         return Member(channel, info) if other is None else UserError(f"worker {channel.address} has {other}")
 
     def _all_reach(self, directory: Path) -> bool:
-        content = secrets.token_hex(16)
+        content = new_secret()
         try:
             probe = tempfile.NamedTemporaryFile("w", prefix="sparkfusion-reach-", dir=directory)  # noqa: SIM115
         except OSError:
@@ -145,7 +145,7 @@ class ClusterRunner:
 
 
 def _seats(members: Sequence[Member]) -> list[tuple[WorkerChannel, WorkerInfo]]:
-    """The workers without the state of the query that asked for them."""
+    """The workers, without the state that belongs to one query."""
     return [(member.channel, member.info) for member in members]
 
 

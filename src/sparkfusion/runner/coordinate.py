@@ -114,7 +114,7 @@ class QueryCoordinator:
                 return
             self._announced.add(report.key)
         size, failed = report.manifest.bytes, report.earlier_attempts
-        started_at = self._times.place(report)
+        started_at = self._times.take_start(report)
         self._job.emit(
             TaskFinished(
                 self._job.query, report.key, report.rows, size, report.seconds, failed, report.worker, started_at

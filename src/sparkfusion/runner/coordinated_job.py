@@ -10,6 +10,8 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from sparkfusion.config import task_share
+from sparkfusion.config.memory_limits import memory_share, spill_directory
 from sparkfusion.errors import QueryCancelledError, SparkfusionError, classify
 from sparkfusion.exchange.channel import Channel, ChannelClosedError
 from sparkfusion.exchange.delivery import Delivery
@@ -24,13 +26,12 @@ from sparkfusion.runner.pool import TaskPool
 from sparkfusion.runner.query_state import HEAD, Policy
 from sparkfusion.worker import open_work
 from sparkfusion.worker.cancel import CancelToken
-from sparkfusion.worker.memory_limits import memory_share, spill_directory
 from sparkfusion.worker.run_task import run_task
 from sparkfusion.worker.task import TaskOrder, TaskReport
 from sparkfusion.worker.task_context import Surroundings
 
-Job = TypeVar("Job", bound="CoordinatedJob")
-PATIENCE_SECONDS = 10.0
+J = TypeVar("J", bound="CoordinatedJob")
+CLOSE_SECONDS = 10.0
 CLOSED_BY_CONSUMER = "the consumer closed the query"
 
 
@@ -84,7 +85,7 @@ class CoordinatedJob(ABC):
     def close(self) -> None:
         self.stop()
         if self._thread is not None and not self._is_on_its_own_thread():
-            self._thread.join(PATIENCE_SECONDS)
+            self._thread.join(CLOSE_SECONDS)
 
     def _is_on_its_own_thread(self) -> bool:
         """Whether this is a thread that the coordinator waits for, or the coordinator's: a subscriber may close the
@@ -132,8 +133,8 @@ class CoordinatedJob(ABC):
             self._job.ended(error)
 
     def wait_for_tasks(self) -> None:
-        """Wait until the tasks have ended that were asked to, at most `PATIENCE_SECONDS`."""
-        self._pool.close(PATIENCE_SECONDS)
+        """Wait until the tasks that were asked to end have ended, at most `CLOSE_SECONDS`."""
+        self._pool.close(CLOSE_SECONDS)
 
     # ---- tasks in this process
 
@@ -176,9 +177,10 @@ class CoordinatedJob(ABC):
 
 
 def task_memory(job: QueryJob, *, alone: bool = False, partitions: int = 1) -> int:
-    """Bytes for one task: as much as so many slots have. With `alone`, for the head, which has the memory of all."""
-    slots = min(partitions, job.settings.slots_or_default())
-    return memory_share(job.settings, job.options, alone=alone) * (1 if alone else slots)
+    """Bytes for a task of this many partitions: the memory of as many slots. With `alone`, the memory of all slots, for
+    the head."""
+    share = memory_share(job.settings, job.options, alone=alone)
+    return share if alone else task_share(partitions, job.settings.slots_or_default(), share)
 
 
 def policy_of(job: QueryJob, unsplit: str = "") -> Policy:
@@ -199,7 +201,7 @@ def policy_of(job: QueryJob, unsplit: str = "") -> Policy:
     )
 
 
-def begin_or_cancel(job: Job) -> Job:
+def begin_or_cancel(job: J) -> J:
     """Start the job and return it. If it cannot start, for example after Ctrl-C, it is cancelled and leaves nothing."""
     try:
         job.begin()

@@ -44,7 +44,7 @@ def skip_empty_stages(state: QueryState) -> tuple[QueryState, tuple[StageSkip, .
             empty |= {stage.output}
     for stage in reversed(state.graph.stages):
         if not state.stage(stage.id).done and not _is_needed(state, stage, empty):
-            state = _skip(state, stage, "skipped: what reads it gives no rows in any case", skips)
+            state = _skip(state, stage, "skipped: no stage that reads its output can return rows", skips)
     return state, tuple(skips)
 
 
@@ -68,7 +68,7 @@ def _below(graph: StageGraph, number: StageId) -> list[Stage]:
 
 
 def _is_needed(state: QueryState, stage: Stage, empty: frozenset[ExchangeId]) -> bool:
-    """Whether anything that is not skipped needs the rows of a stage. What reads a feed runs in any case."""
+    """Whether anything that is not skipped needs the rows of a stage. A stage that reads a feed always runs."""
     graph, output = state.graph, stage.output
     if _gives_to_consumer(graph, stage):
         return True
@@ -87,7 +87,7 @@ def _is_pointless(plan: bytes, inputs: tuple[ExchangeId, ...], empty: frozenset[
 
 
 def _gives_to_consumer(graph: StageGraph, stage: Stage) -> bool:
-    """Such a stage runs in any case: it may have to write files, also without rows."""
+    """Whether the stage's rows go to the consumer. Such a stage always runs: it may write files even without rows."""
     return graph.head.streams and stage.output in graph.head.inputs
 
 

@@ -20,8 +20,9 @@ from sparkfusion.runner.query_state import Policy, QueryState
 MEMORY_PER_BYTE = 8
 """Frames may be compressed, and a hash table takes memory as well."""
 _HASHING = 10
-"""How much more a byte costs that is hashed once more than a byte of files that the probe side reads. Measured at TPC-H
-scale 1 in two tasks, over 209 MB: with a build side of 24 MB a query took 1.5 times as long, with 4 MB half as long."""
+"""Hashing a byte once more costs about this many times as much as reading a byte of the probe side's files. Measured at
+TPC-H scale 1 in two tasks, over 209 MB: with a build side of 24 MB a query took 1.5 times as long, with 4 MB half as
+long."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def refuse_broadcast(sizes: JoinSizes, policy: Policy) -> str | None:
         return f"too much for the memory of a task ({policy.task_memory:,} bytes)"
     needed = min(sizes.join_tasks, -(-(sizes.build + sizes.probe) // policy.bytes_per_partition))
     if sizes.probe_tasks * sizes.width < needed:
-        return f"and the probe side only has {sizes.probe_tasks} tasks, for which the join is too much work"
+        return f"the probe side has too few tasks for this join ({sizes.probe_tasks})"
     more = sizes.build * (sizes.probe_tasks - 1)
     if more * _HASHING > sizes.probe:
         return f"{sizes.probe_tasks} tasks would hash {more:,} bytes more to save a shuffle of about {sizes.probe:,}"

@@ -15,7 +15,7 @@ from sparkfusion.runner.join_decisions import MEMORY_PER_BYTE
 from sparkfusion.runner.query_state import Policy, QueryState
 
 _MOST_KEPT = 0.3
-"""A set with more of all keys is not used: it leaves out too few rows for what it costs to look for every row's key."""
+"""A set with a larger share of all keys is not used: it leaves out too few rows to pay for checking every row's key."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def refuse_key_set(rows: int, size: int, key_set: KeySet, policy: Policy) -> str
 
 
 def filters_scans(rows: int, key_set: KeySet, policy: Policy) -> bool:
-    """Whether there are few enough keys for scans that only decode fewer rows for them."""
+    """Whether there are few enough keys to be worth checking in scans that only save decoding."""
     return key_set.most is None or rows <= key_set.most or policy.key_set_bytes == ALWAYS
 
 
@@ -68,11 +68,11 @@ def _decide(state: QueryState, exchange: Exchange, key_set: KeySet) -> tuple[Que
     if refused is None and not filters_scans(rows, key_set, state.policy):
         graph = drop_key_set(graph, exchange.id, only_filters=True)
         if not _is_read(graph, exchange.id):
-            refused = "too many for scans that look for them while they decode"
+            refused = "too many keys to check while a scan decodes rows"
     if refused is not None:
         graph = drop_key_set(graph, exchange.id)
     found = f"{rows:,} keys ({', '.join(key_set.columns)}), {size:,} bytes"
-    filtered = ", which scans look for while they decode" if rows <= key_set.filtered else ""
+    filtered = ", which scans check while they decode rows" if rows <= key_set.filtered else ""
     reason = f"key set used: {found}{filtered}" if refused is None else f"key set not used: {found}, {refused}"
     producer = graph.stage(exchange.producer)
     graph = graph.with_stage(replace(producer, decisions=(*producer.decisions, reason)))

@@ -6,6 +6,7 @@ import functools
 from pathlib import Path
 
 from sparkfusion.config import Settings, available_cores
+from sparkfusion.config.memory_limits import spill_directory
 from sparkfusion.errors import LostInputError
 from sparkfusion.live_objects import LiveObjects
 from sparkfusion.plan.stage import StageGraph
@@ -17,8 +18,7 @@ from sparkfusion.runner.worker_job import WorkerJob
 from sparkfusion.transport.in_process import InProcessChannel
 from sparkfusion.transport.process.children import Children
 from sparkfusion.transport.process.supervised import GRACE_SECONDS
-from sparkfusion.worker.memory_limits import spill_directory
-from sparkfusion.worker.server.fetch import FrameReader
+from sparkfusion.worker.server.fetch import FrameSource
 from sparkfusion.worker.server.guard import OPEN
 from sparkfusion.worker.server.rewrites import NamedRewrite, installed_rewrites
 from sparkfusion.worker.server.service import WorkerService
@@ -84,7 +84,7 @@ class LocalJob(WorkerJob):
         self._service.close()
 
 
-def _no_peers(address: str) -> FrameReader:
+def _no_peers(address: str) -> FrameSource:
     raise LostInputError(f"there is no worker {address} in this process")
 
 

@@ -18,7 +18,7 @@ from sparkfusion.plan.isolate import Partitions
 from sparkfusion.runner.empty_decisions import StageSkip, skip_empty_stages
 from sparkfusion.runner.join_decisions import JoinDecision, decide_joins, held_back
 from sparkfusion.runner.key_set_decisions import KeySetDecision, decide_key_sets
-from sparkfusion.runner.query_state import HEAD, Outcome, QueryState, StageState, TaskState
+from sparkfusion.runner.query_state import HEAD, QueryOutcome, QueryState, StageState, TaskState
 from sparkfusion.runner.skew_decisions import SkewDecision, begin_stage
 from sparkfusion.runner.swap_decisions import swap_build_sides
 
@@ -118,7 +118,7 @@ class Discard:
 class End:
     """The query is over: stop the running tasks and tell the consumer."""
 
-    outcome: Outcome
+    outcome: QueryOutcome
     error: SparkfusionError | None = None
 
 
@@ -209,7 +209,7 @@ def _suspect(last: SparkfusionError, losses: int) -> str:
 
 
 def _on_lost(state: QueryState, event: OutputLost) -> Step:
-    """Recompute lost output. If the rows may come out differently, also recompute everything that was computed from it.
+    """Recompute lost output. If its rows may differ this time, also recompute everything that was computed from it.
 
     See docs/traps.md#retries-of-non-deterministic-stages.
     """
@@ -226,7 +226,9 @@ def _on_lost(state: QueryState, event: OutputLost) -> Step:
             if any(state.graph.exchange(e).producer in lost for e in stage.inputs):
                 lost.add(stage.id)
     if not event.unread and _consumer_has_rows_of(state, lost):
-        error = ExternalError("output was lost after some of its rows had been delivered", hint="run the query again")
+        error = ExternalError(
+            "a worker was lost after some of its rows had been returned to you", hint="run the query again"
+        )
         return replace(state, outcome="failed"), (End("failed", error),)
     commands: list[Command] = []
     for stage_id in sorted(lost):

@@ -14,7 +14,7 @@ from sparkfusion.ids import TaskKey
 from sparkfusion.transport.base import Lease, WorkerChannel
 from sparkfusion.transport.membership import RoutedTask, Routing
 from sparkfusion.worker.cancel import CancelToken
-from sparkfusion.worker.server.fetch import FrameReader
+from sparkfusion.worker.server.fetch import FrameSource
 from sparkfusion.worker.server.version import WorkerInfo
 
 _TURN_SECONDS = 0.2
@@ -58,8 +58,8 @@ class Members:
     def place_task(
         self, task: RoutedTask, avoid: Collection[str], cancel: CancelToken, slots: int = 1
     ) -> Iterator[Member]:
-        """So many slots on a worker while the `with` lasts, or all that it has; workers to `avoid` come last. Raises if
-        no worker is left."""
+        """Hold `slots` slots of a worker, or all slots that it has, while the `with` lasts. Workers to `avoid` are
+        chosen last. Raises if no worker is left."""
         member = self._acquire(task, avoid, cancel, slots)
         try:
             yield member
@@ -82,7 +82,7 @@ class Members:
                 self._changed.wait_for(lambda: member.free > 0 or member.lost is not None)
                 member.free -= 1
 
-    def peer(self, address: str) -> FrameReader:
+    def peer(self, address: str) -> FrameSource:
         """The connection to a worker that has frames."""
         member = self._members.get(address)
         if member is None or address in self.lost_addresses():
@@ -123,7 +123,7 @@ class Members:
                 while True:
                     if cancel.cancelled:
                         raise QueryCancelledError("the task was cancelled", where=task.key)
-                    wanted = self._waiting[task.key] = self._wanted(avoid)
+                    wanted = self._waiting[task.key] = self._candidates(avoid)
                     spoken_for = self._wanted_earlier(task.key)
                     enough = (member for member in wanted if member.free >= min(slots, member.info.slots))
                     if free := [member for member in enough if member not in spoken_for]:
@@ -136,7 +136,7 @@ class Members:
                 del self._waiting[task.key]
                 self._changed.notify_all()
 
-    def _wanted(self, avoid: Collection[str]) -> list[Member]:
+    def _candidates(self, avoid: Collection[str]) -> list[Member]:
         """The workers that a task may run on."""
         alive = [member for member in self._members.values() if member.lost is None]
         if not alive:
@@ -145,7 +145,7 @@ class Members:
         return [member for member in wanted if member.address not in avoid] or wanted
 
     def _wanted_earlier(self, key: TaskKey) -> set[Member]:
-        """The workers that tasks wait for which came before this one."""
+        """The workers that earlier tasks are waiting for."""
         earlier = itertools.takewhile(lambda each: each[0] != key, self._waiting.items())
         return {member for _, wanted in earlier for member in wanted}
 

@@ -59,13 +59,13 @@ class PassedRows:
                 raise OtherRowsError
 
     def end(self, frames: int) -> None:
-        """An attempt has no more than so many."""
+        """An attempt has ended after this many frames. Raises if the consumer has more."""
         if frames < self._frames:
             raise OtherRowsError
 
 
 class AttemptRows:
-    """The rows of one attempt: those that the consumer has are compared, those behind them go to it."""
+    """The rows of one attempt: those that the consumer already has are compared, and later ones are passed to it."""
 
     def __init__(self, passed: PassedRows) -> None:
         self._passed = passed
@@ -87,7 +87,7 @@ class AttemptRows:
 
 
 class OtherRowsError(ExternalError):
-    """Another attempt does not begin with what the consumer has; no other will be made."""
+    """A new attempt does not begin with the rows that the consumer has. The task is not retried again."""
 
     def __init__(self) -> None:
         super().__init__(

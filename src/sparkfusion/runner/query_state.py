@@ -14,7 +14,7 @@ from sparkfusion.plan.isolate import Partitions
 from sparkfusion.plan.stage import ExchangeKind, StageGraph
 
 HEAD: StageId = 0
-Outcome = Literal["finished", "failed", "cancelled"]
+QueryOutcome = Literal["finished", "failed", "cancelled"]
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class QueryState:
     graph: StageGraph
     policy: Policy = Policy()
     stages: Mapping[StageId, StageState] = field(default_factory=dict)
-    outcome: Outcome | None = None
+    outcome: QueryOutcome | None = None
 
     def stage(self, stage_id: StageId) -> StageState:
         return self.stages.get(stage_id, StageState())

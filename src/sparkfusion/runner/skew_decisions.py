@@ -26,7 +26,7 @@ from sparkfusion.runner.adapt import (
 from sparkfusion.runner.query_state import Policy, Portion, QueryState, StageState
 
 _FACTOR = 5
-"""How many times the median a partition has to have."""
+"""A partition counts as large from this many times the median size on."""
 _SHOWN = 8
 
 

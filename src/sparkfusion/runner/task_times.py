@@ -28,7 +28,7 @@ class TaskTimes:
         worker, begun = self._begun.pop(key, (None, ordered))
         return worker, self._clock() if begun is None else begun
 
-    def place(self, report: TaskReport) -> float:
+    def take_start(self, report: TaskReport) -> float:
         """When an attempt that reports now began to run. It is forgotten then.
 
         The clock of another machine may be wrong. So a time that is not between the order and now is not believed, and

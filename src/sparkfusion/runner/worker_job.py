@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import logging
-import secrets
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
+from sparkfusion.config.memory_limits import has_memory_limit
 from sparkfusion.errors import (
     ExternalError,
     LostInputError,
@@ -30,10 +30,10 @@ from sparkfusion.runner.passed import AttemptRows, OtherRowsError, PassedRows
 from sparkfusion.runner.pool import TaskPool
 from sparkfusion.runner.query_state import HEAD
 from sparkfusion.runner.travelling_functions import TravellingFunctions
+from sparkfusion.shared_secrets import new_secret
 from sparkfusion.transport.membership import Cluster, RoutedTask
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds
-from sparkfusion.worker.memory_limits import has_memory_limit
 from sparkfusion.worker.server.fetch import InputFetcher
 from sparkfusion.worker.server.frame_names import frame_address, made_by, split_frame_address
 from sparkfusion.worker.server.slot import LentUnits
@@ -77,7 +77,7 @@ class WorkerJob(CoordinatedJob):
         self._passed: dict[tuple[StageId, int], PassedRows] = {}
         self._tried: dict[tuple[StageId, int], set[str]] = {}
         self._head_fetched: tuple[Fetched, ...] = ()
-        secret = secrets.token_urlsafe(24)
+        secret = new_secret()
         budget = settings.store_memory_or_default()
         self._store = LocalFrameStore(job.query, memory_budget=budget, directory=settings.directory())
         self._patience = float(settings.integer("worker_patience_seconds"))
@@ -90,7 +90,7 @@ class WorkerJob(CoordinatedJob):
             raise
 
     def _hold(self, members: Sequence[Member], secret: str) -> None:
-        """Let every worker hold the query. A worker that does not is left out."""
+        """Let every worker hold the query. A worker that refuses is left out."""
 
         def hold(member: Member) -> None:
             try:

@@ -1,1 +1,1 @@
-"""What the user touches: Session, DataFrame, and the handle of a running query. The way of a query begins here."""
+"""What users call: Session, DataFrame, and the handle of a running query. Every query starts here."""

@@ -1,4 +1,4 @@
-"""Methods of a session that are made of DataFusion's: the same names and arguments, and errors that say more."""
+"""Methods of a session that wrap DataFusion's: the same names and arguments, with more helpful errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import datafusion
 from datafusion import SessionContext
@@ -18,15 +18,13 @@ from sparkfusion.feed.feed import WorkUnitFeed
 from sparkfusion.session.dataframe import DataFrame
 from sparkfusion.session.datafusion_calls import call_datafusion, unwrap
 from sparkfusion.session.directory_tables import directory_table_of
-from sparkfusion.session.file_tables import FORMATS, arrange, read_files, register_files
+from sparkfusion.session.engine import Engine
+from sparkfusion.session.file_tables import METHOD_FORMATS, arrange, read_files, register_files
 from sparkfusion.session.forked import check_not_forked
 from sparkfusion.session.lossy import UNNAMED, lost_options
 from sparkfusion.session.method_examples import EXAMPLES
 from sparkfusion.session.skipping import check_on_error, skipping_table
 from sparkfusion.session.table_names import call_with_tables, name_hint
-
-if TYPE_CHECKING:
-    from sparkfusion.session.catalog import TableMethods
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,14 +34,24 @@ _SKIPPING = ("csv", "json")
 _HIVE = inspect.Parameter("hive", inspect.Parameter.KEYWORD_ONLY, default=True, annotation="bool")
 _ON_ERROR = inspect.Parameter("on_error", inspect.Parameter.KEYWORD_ONLY, default="fail", annotation="str")
 _HIVE_TEXT = "hive: whether directories named `column=value` give columns."
-_ON_ERROR_TEXT = 'on_error: "fail", or "skip" to leave out lines that cannot be read; the query tells how many.'
+_ON_ERROR_TEXT = 'on_error: "fail", or "skip" to leave out lines that cannot be read; the query reports how many.'
 _EXAMPLES = re.compile(r"^Example[^\n]*:\n(?:\n|[ >.].*\n)*", re.MULTILINE)
 _OF_ROWS = frozenset({"register_record_batches", "register_batch"})
 
 
+class OnEngine(Protocol):
+    """What these methods need of the object that they are methods of: `TableMethods`, which describes it."""
+
+    _engine: Engine
+
+    def _dataframe(self, inner: datafusion.DataFrame) -> DataFrame: ...
+
+    def _skipping_dataframe(self, method: str, arguments: dict[str, Any], *, hive: bool) -> DataFrame: ...
+
+
 def register_method(
     original: Callable[Concatenate[SessionContext, P], None],
-) -> Callable[Concatenate[TableMethods, P], None]:
+) -> Callable[Concatenate[OnEngine, P], None]:
     """A method that registers a table under its first argument; its errors name the table and the path."""
     return untyped_register_method(original)
 
@@ -54,21 +62,21 @@ def untyped_register_method(original: Callable[..., None]) -> Callable[..., None
     signature = inspect.signature(original)
 
     @functools.wraps(original)
-    def method(self: TableMethods, *args: Any, hive: bool = True, on_error: str = "fail", **kwargs: Any) -> None:
+    def method(self: OnEngine, *args: Any, hive: bool = True, on_error: str = "fail", **kwargs: Any) -> None:
         check_not_forked()
         context, tables = self._engine.context, self._engine.tables
-        skip = check_on_error(on_error, FORMATS.get(name))
+        skip = check_on_error(on_error, METHOD_FORMATS.get(name))
         bound = signature.bind(context, *args, **kwargs)
         _, table, source, *_ = bound.arguments.values()
         if (missing := _missing_path(source)) is not None:
-            raise UserError(f"cannot register table {_unquoted(table)!r}: no file or directory at {missing!r}")
+            raise UserError(f"cannot register table {_unquote(table)!r}: no file or directory at {missing!r}")
         arguments = {key: unwrap(value) for key, value in bound.arguments.items() if key != "self"}
         try:
             if skip:
                 files, options = skipping_table(name, arguments, tables.prepare, hive=hive)
                 tables.feeds.register(context, table, WorkUnitFeed(files), options)
                 arguments = {}
-            elif name in FORMATS:
+            elif name in METHOD_FORMATS:
                 arranged = arrange(name, arguments, tables.prepare, hive=hive)
                 arguments = register_files(context, original, arranged)
             else:
@@ -78,9 +86,10 @@ def untyped_register_method(original: Callable[..., None]) -> Callable[..., None
             hint = (error.hint if isinstance(error, SparkfusionError) else None) or name_hint(words, context)
             raise UserError(f"cannot {_describe_table(table, source)}: {words}", hint=hint) from error
         tables.lossy.add(table, lost_options(arguments))
-        if not skip and name in FORMATS and (made := directory_table_of(name, FORMATS[name], arguments)) is not None:
-            tables.directories.add(table, made)
-        if name in FORMATS:
+        if name in METHOD_FORMATS:
+            made = directory_table_of(name, METHOD_FORMATS[name], arguments) if not skip else None
+            if made is not None:
+                tables.directories.add(table, made)
             tables.vanished_files.add(table, source)
         if name in _OF_ROWS:
             tables.in_memory.adopt([table])
@@ -91,7 +100,7 @@ def untyped_register_method(original: Callable[..., None]) -> Callable[..., None
 
 def read_method(
     original: Callable[Concatenate[SessionContext, P], datafusion.DataFrame],
-) -> Callable[Concatenate[TableMethods, P], DataFrame]:
+) -> Callable[Concatenate[OnEngine, P], DataFrame]:
     """A method that makes a DataFrame of rows."""
     return untyped_read_method(original)
 
@@ -102,10 +111,10 @@ def untyped_read_method(original: Callable[..., datafusion.DataFrame]) -> Callab
     signature = inspect.signature(original)
 
     @functools.wraps(original)
-    def method(self: TableMethods, *args: Any, hive: bool = True, on_error: str = "fail", **kwargs: Any) -> DataFrame:
+    def method(self: OnEngine, *args: Any, hive: bool = True, on_error: str = "fail", **kwargs: Any) -> DataFrame:
         check_not_forked()
         context, tables = self._engine.context, self._engine.tables
-        skip = check_on_error(on_error, FORMATS.get(name))
+        skip = check_on_error(on_error, METHOD_FORMATS.get(name))
         arguments = dict(signature.bind(context, *args, **kwargs).arguments)
         missing = _missing_path(arguments["path"]) if name.startswith("read_") else None
         if missing is not None:
@@ -113,7 +122,7 @@ def untyped_read_method(original: Callable[..., datafusion.DataFrame]) -> Callab
         if skip:
             del arguments["self"]
             return self._skipping_dataframe(name, arguments, hive=hive)
-        if name in FORMATS:
+        if name in METHOD_FORMATS:
             del arguments["self"]
             arranged = call_datafusion(arrange, name, arguments, tables.prepare, hive=hive)
             made, arguments = call_datafusion(read_files, context, original, arranged)
@@ -133,11 +142,11 @@ def untyped_read_method(original: Callable[..., datafusion.DataFrame]) -> Callab
 
 def passed_method(
     original: Callable[Concatenate[SessionContext, P], R],
-) -> Callable[Concatenate[TableMethods, P], R]:
+) -> Callable[Concatenate[OnEngine, P], R]:
     """A method that DataFusion answers."""
 
     @functools.wraps(original)
-    def method(self: TableMethods, *args: P.args, **kwargs: P.kwargs) -> R:
+    def method(self: OnEngine, *args: P.args, **kwargs: P.kwargs) -> R:
         answer: R = call_datafusion(original, self._engine.context, *args, **kwargs)
         return answer
 
@@ -149,7 +158,7 @@ def passed_method(
 def _describe_method(method: Callable[..., Any], original: Callable[..., Any], name: str) -> None:
     """Give a method of a session the original's arguments, and ours for files of its format; the original's text, and
     an example of ours."""
-    format = FORMATS.get(name)
+    format = METHOD_FORMATS.get(name)
     added = {_HIVE: _HIVE_TEXT} | ({_ON_ERROR: _ON_ERROR_TEXT} if format in _SKIPPING else {}) if format else {}
     signature = inspect.signature(original)
     known = list(signature.parameters.values())
@@ -179,16 +188,16 @@ def without_examples(text: str) -> str:
 
 def _describe_table(reference: str, source: object) -> str:
     """What a method was to do: `read 'a.csv'` if the table is named like its file, as those of paths in SQL are."""
-    name = _unquoted(reference)
+    name = _unquote(reference)
     if not isinstance(source, str | PathLike):
         return f"register table {name!r}"
     return f"read {name!r}" if name == str(source) else f"register table {name!r} from {str(source)!r}"
 
 
-def _unquoted(reference: str) -> str:
+def _unquote(reference: str) -> str:
     """A table's name as it is shown, which has quotes of its own around it.
 
-    >>> _unquoted('"a.csv"'), _unquoted('shop."Orders"')
+    >>> _unquote('"a.csv"'), _unquote('shop."Orders"')
     ('a.csv', 'shop."Orders"')
     """
     inner = reference[1:-1].replace('""', "")

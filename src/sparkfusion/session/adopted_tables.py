@@ -26,7 +26,9 @@ def with_sizes(table: AdoptedTable, rows: int | None, bytes: int | None) -> Adop
     """The table with the sizes that a user gives, instead of Spark's guess."""
     for name, value in (("rows", rows), ("bytes", bytes)):
         if value is not None and value < 0:
-            raise UserError(f"{name}={value!r} must be a number from 0", hint=f"leave {name} out if you do not know it")
+            raise UserError(
+                f"{name}={value!r} must be a number of at least 0", hint=f"leave {name} out if you do not know it"
+            )
     if bytes is None and rows is not None:
         bytes = rows * sum(_width(kind) for kind in table.schema.types)
     return table if bytes is None else replace(table, bytes=bytes)

@@ -144,7 +144,7 @@ class TableMethods:
         ['orders']
         """
         inner = call_datafusion(self._engine.context.catalog, name)
-        return SessionCatalog(name, inner, self._engine.tables.of_catalog.listed)
+        return SessionCatalog(name, inner, self._engine.tables.of_catalog.list_tables)
 
     def register_spark(self, name: str, source: Any, *, rows: int | None = None, bytes: int | None = None) -> None:
         """Register a Spark DataFrame, or a Spark table or view by its name, as a table. The session must run on Spark.

@@ -19,7 +19,7 @@ from datafusion import SessionContext
 from datafusion.catalog import Catalog, Schema, Table
 
 from sparkfusion.errors import UserError
-from sparkfusion.runner.base import CatalogTable, ListedTable, SparkFrames
+from sparkfusion.runner.base import CatalogTable, ListedTable, SparkDataFrames
 from sparkfusion.session.adopted_tables import AdoptedTables
 from sparkfusion.session.external_statement import REFERENCE
 from sparkfusion.session.feed_tables import FeedTables
@@ -73,7 +73,7 @@ class CatalogTables:
         of_spark: AdoptedTables,
         feeds: FeedTables,
         stores: ObjectStores,
-        spark: SparkFrames | None,
+        spark: SparkDataFrames | None,
     ) -> None:
         self._context = context
         self._settings = settings
@@ -91,7 +91,7 @@ class CatalogTables:
         self._kept.clear()
         self.links.close()
 
-    def reading(self, text: str, read: Callable[[], T]) -> T:
+    def read_statement(self, text: str, read: Callable[[], T]) -> T:
         """Read a statement. If it names a table that the session does not have, read it again with Spark's tables."""
         try:
             return read()
@@ -106,7 +106,7 @@ class CatalogTables:
             if not found:
                 error.hint = "; ".join(filter(None, (error.hint, _NOT_IN_SPARK)))
                 raise
-        with self._shown(found):
+        with self._show_tables(found):
             try:
                 return read()
             except UserError as error:
@@ -126,7 +126,7 @@ class CatalogTables:
         self._spark.catalog.use(split_name(used[1]))
         return True
 
-    def listed(self, database: str | None) -> list[ListedTable]:
+    def list_tables(self, database: str | None) -> list[ListedTable]:
         """Tables of a database of Spark's, and temporary views; none if queries do not find them."""
         if self._spark is None or not self.is_used():
             if database is not None:
@@ -143,7 +143,7 @@ class CatalogTables:
             described for each in (self.links, self._feeds, self._of_spark) for described in each.describe(dataframe)
         ]
 
-    def _find_all(self, text: str, spark: SparkFrames, *, native: bool) -> dict[Name, Table]:
+    def _find_all(self, text: str, spark: SparkDataFrames, *, native: bool) -> dict[Name, Table]:
         masked = mask(text)
         written = _WRITES.match(masked)
         if written is not None:
@@ -162,7 +162,7 @@ class CatalogTables:
             found[name] = Table(self._read(table, spark, native=native))
         return found
 
-    def _refuse_write(self, target: Name, spark: SparkFrames) -> None:
+    def _refuse_write(self, target: Name, spark: SparkDataFrames) -> None:
         if len(target) <= _MOST_PARTS and not self._is_own(target) and spark.catalog.find(target) is not None:
             raise UserError(
                 f"cannot write to {'.'.join(target)!r}: it is a table of Spark's catalog, which SQL of this session "
@@ -187,7 +187,7 @@ class CatalogTables:
 
     # ---- how a table is read
 
-    def _read(self, table: CatalogTable, spark: SparkFrames, *, native: bool) -> datafusion.DataFrame:
+    def _read(self, table: CatalogTable, spark: SparkDataFrames, *, native: bool) -> datafusion.DataFrame:
         why = table.why_spark if native else "sparkfusion.spark_catalog is spark"
         own = place_of(table.files)
         place = self._stores.same_place(own) if own is not None else None
@@ -199,7 +199,7 @@ class CatalogTables:
             return self._by_datafusion(table, place)
         return self._of_spark.read(table.name, spark.adopt(table.dataframe), spark.release, why)
 
-    def _why_different(self, table: CatalogTable, spark: SparkFrames) -> str | None:
+    def _why_different(self, table: CatalogTable, spark: SparkDataFrames) -> str | None:
         try:
             footers = self._footers.read(table.files, spark.catalog.read_end)
         except Exception as error:  # of the system, or of pyarrow about a file that it cannot read
@@ -230,7 +230,7 @@ class CatalogTables:
     # ---- names, while a statement is read
 
     @contextmanager
-    def _shown(self, found: Mapping[Name, Table]) -> Iterator[None]:
+    def _show_tables(self, found: Mapping[Name, Table]) -> Iterator[None]:
         """Let the names mean these tables: in this thread only, or, in schemas that are not the session's own, as long
         as the statement is read."""
         placed = {self._place(name): table for name, table in found.items()}

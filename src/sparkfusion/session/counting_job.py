@@ -1,4 +1,4 @@
-"""Jobs that write the rows of a query somewhere, and tell how many they were."""
+"""Jobs that write the rows of a query somewhere, and return how many they wrote."""
 
 from __future__ import annotations
 

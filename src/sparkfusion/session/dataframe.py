@@ -12,13 +12,14 @@ from datafusion.catalog import Table
 from datafusion.plan import LogicalPlan
 
 from sparkfusion.extras import import_extra
+from sparkfusion.observe.explain_formats import ExplainFormat
 from sparkfusion.plan.stage import Distribution
 from sparkfusion.session.chains import check_chains
 from sparkfusion.session.dataframe_verbs import DataFrameVerbs
 from sparkfusion.session.dataframe_writes import DataFrameWrites
 from sparkfusion.session.datafusion_calls import call_datafusion
 from sparkfusion.session.engine import Engine
-from sparkfusion.session.explaining import ExplainFormat, check_format, explain_query, gather_facts
+from sparkfusion.session.explaining import check_format, explain_query, gather_facts
 from sparkfusion.session.explanation import Explanation
 from sparkfusion.session.lazy_query import LazyQuery
 from sparkfusion.session.query import RunningQuery
@@ -338,11 +339,7 @@ class DataFrame(DataFrameVerbs, DataFrameWrites):
         >>> session.table("orders").count()
         2
         """
-        from sparkfusion.session.catalog import TableMethods
-
-        methods = TableMethods(self._engine)
-        methods.deregister_table(name)
-        methods.register_view(name, self)
+        self._engine.tables.replace_view(name, self.to_datafusion())
 
 
 def look_inside(dataframe: DataFrame) -> tuple[Engine, LazyQuery]:

@@ -169,7 +169,7 @@ def _parquet_options(
     if isinstance(compression, ParquetWriterOptions):
         if level is not None:
             raise UserError(
-                "compression_level and ParquetWriterOptions exclude each other", hint="set it in the options"
+                "pass either compression_level or ParquetWriterOptions, not both", hint="set the level in the options"
             )
         return copy_options(compression)
     name = compression if isinstance(compression, str) else str(compression.value)

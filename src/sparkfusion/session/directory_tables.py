@@ -153,7 +153,7 @@ def directory_table_of(method: str, format: str, arguments: Mapping[str, Any]) -
 
 
 def _unwritable(options: Any) -> str | None:
-    """An option for reading CSV files that has no counterpart for writing them, but matters."""
+    """An option for reading CSV files that does not exist for writing them, but changes what the table is."""
     known = {*_WRITTEN_CSV, *_READ_ONLY_CSV, "file_compression_type", "table_partition_cols"}
     default = vars(type(options)())
     lost = [name for name, value in vars(options).items() if name not in known and value != default.get(name)]

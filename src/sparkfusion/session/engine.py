@@ -15,6 +15,7 @@ from datafusion import SessionContext
 
 from sparkfusion import config
 from sparkfusion.config.given_settings import DEFAULT, GivenSetting
+from sparkfusion.config.setting_list import TARGET_PARTITIONS
 from sparkfusion.errors import ResourceError, SparkfusionError, UserError
 from sparkfusion.ids import QueryId, new_query_id
 from sparkfusion.log_fields import about
@@ -23,7 +24,7 @@ from sparkfusion.observe.event_logging import log_event
 from sparkfusion.observe.events import Event, QueryPlanned, QueryRestarted, Subscriber
 from sparkfusion.plan.gate import LOST
 from sparkfusion.plan.stage import Head, StageGraph, with_head_as_stage
-from sparkfusion.runner.base import QueryJob, Runner, RunningJob, SparkFrames
+from sparkfusion.runner.base import QueryJob, Runner, RunningJob, SparkDataFrames
 from sparkfusion.session.bad_input import locate_bad_line
 from sparkfusion.session.changes import changes_nothing, count_of_none, explain_refusal
 from sparkfusion.session.copy_partitions import check_column_left, name_nulls
@@ -44,12 +45,11 @@ from sparkfusion.session.task_width import Machines
 from sparkfusion.session.upstream import GUARDED_DEFAULTS
 from sparkfusion.session.whole_job import WholeJob
 from sparkfusion.session.write import CopyTarget, RowCopier, WriteJob
-from sparkfusion.session.write_modes import PlacedJob, WriteMode, place
-from sparkfusion.worker.copy import CopyOrder
+from sparkfusion.session.write_modes import CommittingJob, WriteMode, prepare_write
+from sparkfusion.worker.copy import CopySpec
 from sparkfusion.worker.task_context import list_files_anew
 
 _DEFAULTS = {"datafusion.catalog.information_schema": "true", **GUARDED_DEFAULTS}
-TARGET_PARTITIONS = "datafusion.execution.target_partitions"
 _LACKED_MEMORY = "wider tasks lacked memory, and cannot spill"
 _log = logging.getLogger("sparkfusion")
 
@@ -119,7 +119,7 @@ class Engine:
         """Around calls that make DataFusion plan these queries: if a file of theirs is damaged, the error names it."""
         return damage_named(lambda: reads, self.settings.datafusion_options, self.tables.prepare)
 
-    def start(self, query: LazyQuery, planned: Planned | None = None, writes: CopyOrder | None = None) -> RunningQuery:
+    def start(self, query: LazyQuery, planned: Planned | None = None, writes: CopySpec | None = None) -> RunningQuery:
         """Plan a query and start it. `writes`: its tasks write their rows, instead of giving them to the consumer."""
         id = new_query_id()
         if planned is None:
@@ -175,7 +175,7 @@ class Engine:
         return made
 
     def _job(
-        self, id: QueryId, graph: StageGraph, planned: Planned, text: str, writes: CopyOrder | None = None
+        self, id: QueryId, graph: StageGraph, planned: Planned, text: str, writes: CopySpec | None = None
     ) -> QueryJob:
         return QueryJob(
             query=id,
@@ -209,7 +209,7 @@ class Engine:
     def _copy_job(self, id: QueryId, copies: Copy, planned: Planned) -> RunningJob:
         target = CopyTarget.parse(copies.tail)
         by_tasks = self._tasks_may_write(target, planned)
-        placement = place(
+        pending = prepare_write(
             target.path,
             copies.mode,
             id,
@@ -217,21 +217,21 @@ class Engine:
             in_place=by_tasks,
             has_files=partial(has_files, self.tables.prepare),
         )
-        if placement is None:
+        if pending is None:
             return SingleNodeJob(count_of_none())
         try:
-            placed = target.at(placement.path)
+            pending_target = target.at(pending.path)
             options, store_dir = self.settings.datafusion_options(), self.settings.ours.directory()
-            copier = RowCopier(id, placed, options, store_dir, self.tables.prepare)
+            copier = RowCopier(id, pending_target, options, store_dir, self.tables.prepare)
             if planned.distribution.graph is not None:
                 writing = WriteJob(copier, lambda writes: self.start(copies.source, planned, writes), by_tasks=by_tasks)
-                return PlacedJob(writing, placement, target.path)
-            single = self.copy(copies.source, placed.tail).inner
+                return CommittingJob(writing, pending, target.path)
+            single = self.copy(copies.source, pending_target.tail).inner
             job = self._single_node_job(id, single, planned, copies.source)
             write_empty = partial(copier.copy, (), copies.source.schema) if target.is_directory else None
-            return PlacedJob(job, placement, target.path, write_empty)
+            return CommittingJob(job, pending, target.path, write_empty)
         except BaseException:
-            placement.abandon()
+            pending.abandon()
             raise
 
     def _tasks_may_write(self, target: CopyTarget, planned: Planned) -> bool:
@@ -249,7 +249,7 @@ class Engine:
     def runs_on_spark(self) -> bool:
         return self._runner.spark is not None
 
-    def on_spark(self, what: str) -> SparkFrames:
+    def on_spark(self, what: str) -> SparkDataFrames:
         """What only a runner on Spark can do. Raises for other runners; `what` says what is not possible."""
         if self._runner.spark is None:
             raise UserError(f"{what}: this session does not run on Spark", hint="use sparkfusion.connect(spark)")

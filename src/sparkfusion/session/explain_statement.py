@@ -6,14 +6,14 @@ import datafusion
 import pyarrow as pa
 
 from sparkfusion.errors import UserError
-from sparkfusion.observe.explain import Format
+from sparkfusion.observe.explain_formats import ExplainFormat
 from sparkfusion.session.datafusion_calls import call_datafusion
 from sparkfusion.session.engine import Engine
 from sparkfusion.session.explaining import explain_query
 from sparkfusion.session.lazy_query import LazyQuery
 from sparkfusion.session.statements import ExplainText
 
-_OURS: dict[str, Format] = {"indent": "text", "text": "text", "json": "json", "dot": "dot", "html": "html"}
+_OURS: dict[str, ExplainFormat] = {"indent": "text", "text": "text", "json": "json", "dot": "dot", "html": "html"}
 _OF_DATAFUSION = ("tree", "pgjson", "graphviz")
 _FORMAT = "datafusion.explain.format"
 _NO_LOGICAL_PLAN = "datafusion.explain.physical_plan_only"

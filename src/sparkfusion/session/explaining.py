@@ -8,13 +8,12 @@ from typing import get_args
 
 from sparkfusion.errors import UserError
 from sparkfusion.observe.events import Event
-from sparkfusion.observe.explain import Explained, Format, render_explain
+from sparkfusion.observe.explain import Explained, render_explain
+from sparkfusion.observe.explain_formats import ExplainFormat
 from sparkfusion.session.engine import Engine
 from sparkfusion.session.lazy_query import LazyQuery
 from sparkfusion.session.planner import Planned
 from sparkfusion.session.query import RunningQuery
-
-ExplainFormat = Format
 
 
 def explain_query(
@@ -43,7 +42,7 @@ def gather_facts(
     known = Explained(
         planned.distribution,
         lambda: _single_node_text(query),
-        place=engine.describe_runner(planned.distribution.graph),
+        runner=engine.describe_runner(planned.distribution.graph),
         tables=engine.tables.of_catalog.describe(query.source.inner),
         text=query.text,
     )

@@ -10,7 +10,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from sparkfusion.observe.explain import Explained, Format, model_of, render_explain
+from sparkfusion.observe.explain import Explained, model_of, render_explain
+from sparkfusion.observe.explain_formats import ExplainFormat
 from sparkfusion.observe.page import render_page
 
 _FRAME = (
@@ -26,7 +27,7 @@ class Explanation:
     or after `explain(format="html")`, which prints nothing, it draws the page.
     """
 
-    def __init__(self, explained: Explained, format: Format) -> None:
+    def __init__(self, explained: Explained, format: ExplainFormat) -> None:
         """`DataFrame.explain` makes them. Texts are printed."""
         self._format = format
         self._explained = explained

@@ -10,9 +10,8 @@ import pyarrow as pa
 
 from sparkfusion.errors import UserError
 from sparkfusion.feed.provider import Reader, WorkUnitFeedProvider
+from sparkfusion.feed.ready.formats import FORMATS
 from sparkfusion.session.lossy import lost_options
-
-FORMATS = ("parquet", "csv", "json", "arrow", "avro")
 
 
 @dataclass(frozen=True)
@@ -118,4 +117,6 @@ def _partition_field(name: str, schema: pa.Schema, column: Any) -> pa.Field:
 
 def _check_count(name: str, attribute: str, value: Any, *, least: int) -> None:
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
-        raise UserError(f"cannot register feed {name!r}: {attribute} is {value!r}, not a number from {least}")
+        raise UserError(
+            f"cannot register feed {name!r}: {attribute} must be a whole number of at least {least}, not {value!r}"
+        )

@@ -20,7 +20,7 @@ import pyarrow as pa
 from datafusion import SessionContext, functions
 
 from sparkfusion.errors import InternalError, UserError, panics_as_errors
-from sparkfusion.feed.ready.formats import ending_of, format_of
+from sparkfusion.feed.ready.formats import FORMATS, ending_of, format_of
 from sparkfusion.feed.ready.hive import NULL_VALUE
 from sparkfusion.session.file_arguments import FileArguments, with_csv_options
 from sparkfusion.session.layout import (
@@ -34,9 +34,8 @@ from sparkfusion.session.layout import (
 )
 from sparkfusion.session.unfit_files import ONE_PER_LINE, check_not_empty, find_array, finds_no_files, no_files
 
-_NAMES = ("parquet", "csv", "json", "arrow", "avro")
-FORMATS = {f"{verb}_{name}": name for verb in ("register", "read") for name in _NAMES}
-FORMATS["register_listing_table"] = "parquet"
+METHOD_FORMATS: dict[str, str] = {f"{verb}_{format}": format for verb in ("register", "read") for format in FORMATS}
+METHOD_FORMATS["register_listing_table"] = "parquet"
 
 OLD_TYPES = {"string": pa.string(), "int": pa.int32()}
 _VISIBLE = "[!_.]*"
@@ -65,7 +64,7 @@ class Arrangement:
     def with_schema(self, schema: pa.Schema) -> Arrangement:
         """The same for files that have their partition columns too, in this schema. The directories' values count."""
         twice = ", ".join(repr(column.name) for column in self.columns if column.name in schema.names)
-        if twice and FORMATS[self.method] == "csv":
+        if twice and METHOD_FORMATS[self.method] == "csv":
             raise UserError(
                 f"column {twice} is in the files as well as in the names of their directories",
                 hint="hive=False reads it from the files",
@@ -93,13 +92,13 @@ def show_partitions(dataframe: datafusion.DataFrame, columns: tuple[PartitionCol
 def arrange(
     method: str, given: Mapping[str, Any], prepare: Callable[[SessionContext], None], *, hive: bool
 ) -> Arrangement:
-    """Complete the arguments of a method of `FORMATS`.
+    """Complete the arguments of a method of `METHOD_FORMATS`.
 
     Args:
         given: those of the user. `prepare`: gives a context the session's object stores.
         hive: whether directories give columns.
     """
-    format, arguments = FORMATS[method], with_csv_options(method, given)
+    format, arguments = METHOD_FORMATS[method], with_csv_options(method, given)
     settings = FileArguments(method, arguments)
     if settings.get("schema") is None:
         check_not_empty(arguments["path"], format)
@@ -131,7 +130,7 @@ def drift_explained(arranged: Arrangement) -> Iterator[None]:
         with panics_as_errors():
             yield
     except Exception as error:
-        path, format = arranged.arguments["path"], FORMATS[arranged.method]
+        path, format = arranged.arguments["path"], METHOD_FORMATS[arranged.method]
         if finds_no_files(error):
             raise no_files(str(path).removesuffix(f"/{_VISIBLE}") if isinstance(path, str) else path, format) from error
         if "://" in str(path):
@@ -141,7 +140,7 @@ def drift_explained(arranged: Arrangement) -> Iterator[None]:
             raise UserError(array, hint=ONE_PER_LINE) from error
         found = describe_drift(files, read) if "Fail to merge schema" in str(error) else None
         if found is not None:
-            raise UserError(found, hint="read the files apart, or say what you want with schema=…") from error
+            raise UserError(found, hint="read the files separately, or give the columns with schema=…") from error
         unnamed = len(files) > 1 or isinstance(error, InternalError)
         if unnamed and (damaged := find_unreadable(files, read)) is not None:
             raise UserError(damaged, hint="remove or replace the file") from error
@@ -150,7 +149,7 @@ def drift_explained(arranged: Arrangement) -> Iterator[None]:
 
 def _one_by_one(arranged: Arrangement) -> tuple[list[str], Callable[[str], pa.Schema]]:
     """The files, and a function that reads the schema of one."""
-    path, format = arranged.arguments["path"], FORMATS[arranged.method]
+    path, format = arranged.arguments["path"], METHOD_FORMATS[arranged.method]
     extension = FileArguments(arranged.method, arranged.arguments).extension or f".{format}"
     files = [f"/{file}" for file in list_files(listing_context(), path, extension)]
 

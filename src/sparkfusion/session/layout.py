@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import pyarrow as pa
 from datafusion import SessionConfig, SessionContext
@@ -20,8 +20,9 @@ from sparkfusion.feed.ready.formats import ending_of, format_of
 from sparkfusion.feed.ready.hive import NULL_VALUE, infer_type, partition_of
 from sparkfusion.feed.ready.patterns import is_hidden, split_glob
 from sparkfusion.plan.wire import decode, file_scan_conf, walk
+from sparkfusion.urls import decoded_path
 
-Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
+TablePaths = str | PathLike[str] | Sequence[str | PathLike[str]]
 _ANY_COLUMN = pa.schema([("line", pa.string())])
 
 
@@ -36,7 +37,7 @@ class PartitionColumn:
 
 @dataclass(frozen=True)
 class Layout:
-    """What a listing tells about a table.
+    """What a listing of its files shows about a table.
 
     Attributes:
         extension: the extension of the table's files; None if there is no file.
@@ -52,7 +53,7 @@ class Layout:
     has_hidden: bool = False
 
 
-def list_files(context: SessionContext, paths: Paths, extension: str, object_store: Any = None) -> list[str]:
+def list_files(context: SessionContext, paths: TablePaths, extension: str, object_store: Any = None) -> list[str]:
     """The files, as DataFusion lists them. No file is read."""
     several: Any = [str(path) for path in paths] if isinstance(paths, list | tuple) else str(paths)
     context.register_csv("listed", several, _ANY_COLUMN, file_extension=extension, object_store=object_store)
@@ -73,9 +74,9 @@ def has_files(prepare: Callable[[SessionContext], None], path: str) -> bool:
 
 
 def survey(
-    files: Sequence[str], paths: Paths, format: str | None, *, known: pa.Schema | None = None, hive: bool = True
+    files: Sequence[str], paths: TablePaths, format: str | None, *, known: pa.Schema | None = None, hive: bool = True
 ) -> Layout:
-    """What the names of a table's files tell.
+    """What the names of a table's files show about it.
 
     Args:
         format: only files with its extension count; None takes all files.
@@ -104,7 +105,7 @@ def survey(
 
 
 def _common_ending(
-    endings: set[tuple[str, str | None]], only_these: bool, paths: Paths
+    endings: set[tuple[str, str | None]], only_these: bool, paths: TablePaths
 ) -> tuple[str | None, str | None]:
     if not endings:
         return None, None
@@ -115,9 +116,9 @@ def _common_ending(
         return "", next(iter(compressions))
     shown = sorted(ending for ending, _ in endings)
     raise UserError(
-        f"the files of {str(paths)!r} do not all end alike, and a table reads files of one ending only: "
+        f"the files of {str(paths)!r} have different extensions, and a table has only one: "
         f"{', '.join(map(repr, shown))}",
-        hint=f"read them apart with patterns such as {f'*{shown[0]}'!r}, and put them together with UNION ALL",
+        hint=f"read them separately with patterns such as {f'*{shown[0]}'!r}, and put them together with UNION ALL",
     )
 
 
@@ -150,13 +151,13 @@ def _partitions(file: str, roots: list[str]) -> list[str]:
     return []
 
 
-def _roots(paths: Paths) -> list[str]:
+def _roots(paths: TablePaths) -> list[str]:
     """The directories of paths, as an object store spells them, without the parts of a glob."""
     found = []
     for path in paths if isinstance(paths, list | tuple) else [paths]:
         text = fspath(path) if isinstance(path, str | PathLike) else str(path)
         if "://" in text:
-            found.append(unquote(urlsplit(text).path).strip("/"))
+            found.append(decoded_path(text).strip("/"))
         else:
             base = text if Path(text).exists() else split_glob(text)[0]
             found += [str(each).strip("/") for each in (Path(base).absolute(), Path(base).resolve())]

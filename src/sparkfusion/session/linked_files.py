@@ -1,4 +1,4 @@
-"""Tables of just these files, wherever they are: a directory of links, which DataFusion scans like any table of files.
+"""Tables of exactly the given files, wherever they are: a directory of links, which DataFusion scans like any other.
 
 DataFusion's tables are directories, and a directory may hold other files than a catalog says, or get them later. The
 links of a table never change, and its partition values are the names that we give to directories of links. Plans for
@@ -65,7 +65,7 @@ class LinkedFiles:
 
         Args:
             name: the table's, for plans and errors. `origin`: which version of it these files are, for `explain`.
-            partitions: the columns whose values the files tell by `CatalogFile.values`.
+            partitions: the columns whose values are in `CatalogFile.values`.
         """
         with self._lock:
             if self._home is None:
@@ -109,7 +109,7 @@ class LinkedFiles:
                         file.path = object_path(self._tables[number].targets[file.path])
 
     def check(self, dataframe: datafusion.DataFrame) -> None:
-        """Refuse a query over files that are gone: DataFusion leaves out links to nowhere."""
+        """Refuse a query over files that were deleted: DataFusion would leave out their links without an error."""
         if not self._tables:
             return
         for number in numbers_in(dataframe, _CONDITION):
@@ -117,9 +117,9 @@ class LinkedFiles:
             for path in table.targets.values():
                 if not Path(path).exists():
                     raise UserError(
-                        f"files of table {table.name!r} are gone since the query was made: {path!r} does not exist "
-                        "any more",
-                        hint="make the query again: session.sql(…) finds the files that the table has now",
+                        f"files of table {table.name!r} were deleted after the query was created: {path!r} does not "
+                        "exist any more",
+                        hint="create the query again: session.sql(…) finds the files that the table has now",
                     )
 
     def describe(self, dataframe: datafusion.DataFrame) -> list[str]:

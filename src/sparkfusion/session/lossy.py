@@ -24,7 +24,7 @@ _PART = re.compile(r'"([^"]+)"|([^.]+)')
 
 
 class LossyTables:
-    """Names of tables, and what is lost. Only the last part of a name counts: one refusal too many is better."""
+    """Names of tables, and what is lost. Only the last part of a name counts, which may refuse a query needlessly."""
 
     def __init__(self) -> None:
         self._lost: dict[str, str] = {}
@@ -36,7 +36,7 @@ class LossyTables:
         elif _key(table) != UNNAMED:
             self._lost.pop(_key(table), None)
 
-    def lost(self, table: str) -> str | None:
+    def lost_of(self, table: str) -> str | None:
         return self._lost.get(_key(table))
 
 

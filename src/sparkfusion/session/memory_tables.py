@@ -138,7 +138,7 @@ class MemoryTables:
             return made if made.schema() == dataframe.schema() else dataframe
 
     @contextmanager
-    def noticing(self) -> Iterator[set[Reference]]:
+    def notice_references(self) -> Iterator[set[Reference]]:
         """The tables whose view is used while this thread plans a query."""
         self._planning.seen = seen = set[Reference]()
         try:

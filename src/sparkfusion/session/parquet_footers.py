@@ -202,7 +202,7 @@ def _why_other_dates(footer: Footer, field: pa.Field, dates: SparkDates) -> str 
         return f"column {field.name!r} has INT96 timestamps, and {dates.why_int96}"
     trusted = dates.trusts_int96 if field.name in footer.int96 else dates.trusts_dates
     if _has_dates(field.type) and (footer.calendar == "legacy" or (footer.calendar == "other" and not trusted)):
-        return f"the dates of column {field.name!r} may be of another calendar"
+        return f"the dates of column {field.name!r} may be in another calendar"
     return None
 
 

@@ -39,11 +39,11 @@ _COLUMN = (
 )
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")  # DataFusion reads the names of options in lower case
 _SET_BY_DEFAULT = ("compression", "dictionary_enabled", "statistics_enabled", "column_index_truncate_length")
-"""None means "as the Parquet library likes" here, and a COPY has no word for that."""
+"""None means "the Parquet library's own default" here, which a COPY cannot express."""
 
 
 def copy_options(options: ParquetWriterOptions) -> dict[str, str] | None:
-    """The options of the COPY; None if a COPY cannot say them.
+    """The options of the COPY; None if a COPY cannot express them.
 
     >>> copy_options(ParquetWriterOptions(compression="snappy"))["format.compression"]
     'snappy'

@@ -60,10 +60,10 @@ class Placeholders:
     ) -> str:
         """Register a table of so many files, and return its name in plans.
 
-        In a schema that is not the session's own, nothing tells when the table is dropped: there it stays as long as
+        In a schema that is not the session's own, we do not learn when the table is dropped: there it stays as long as
         the session.
         """
-        with self._schema.registering() as registered:
+        with self._schema.watch_registrations() as registered:
             planned_as, dataframe = self.place(context, name, number, columns, parts, forget)
         for own_name in registered:
             self._schema.show_as(own_name, Table(dataframe))

@@ -12,11 +12,11 @@ from functools import partial
 import datafusion
 import pyarrow as pa
 from datafusion import SessionContext
-from datafusion.plan import ExecutionPlan
 
 from sparkfusion import config
 from sparkfusion.config import ALWAYS
-from sparkfusion.errors import PlanTooDeepError, PlanTooLargeError, SparkfusionError, classify
+from sparkfusion.config.setting_list import TARGET_PARTITIONS
+from sparkfusion.errors import PlanTooDeepError, PlanTooLargeError, SparkfusionError
 from sparkfusion.feed.feed import FeedDeclaration
 from sparkfusion.plan.distribute import ISOLATION_OPTIONS, distribute
 from sparkfusion.plan.feed_scans import FeedScan
@@ -37,21 +37,18 @@ from sparkfusion.plan.wire.depth import check_depth, too_deep
 from sparkfusion.session.chains import computes_long_chain
 from sparkfusion.session.encoding import encode_plan, leaf_bytes
 from sparkfusion.session.forked import check_not_forked
-from sparkfusion.session.memory_rows import SHOW_SIZES, survey
+from sparkfusion.session.memory_rows import survey
 from sparkfusion.session.memory_tables import Reference
-from sparkfusion.session.reasons import TARGET, single_node_plans, too_small, why_not_planned
+from sparkfusion.session.physical_plan import BYTES_PER_ROW, PhysicalPlan, make_physical_plan, task_options
+from sparkfusion.session.reasons import single_node_plans, too_small, why_not_planned
 from sparkfusion.session.session_settings import SessionSettings
 from sparkfusion.session.session_tables import SessionTables
 from sparkfusion.session.spool import TableSpool
 from sparkfusion.session.task_width import Machines, TaskWidth, choose_width, most_partitions
 from sparkfusion.session.vanished_files import TABLE_SCAN
-from sparkfusion.worker.task_context import SPARK_FUNCTIONS, session_config
+from sparkfusion.worker.task_context import SPARK_FUNCTIONS_OPTION, session_config
 
 _TIME_ZONE = "datafusion.execution.time_zone"
-_MIN_SPLIT = "datafusion.optimizer.repartition_file_min_size"
-_BROADCAST = "datafusion.optimizer.hash_join_single_partition_threshold"
-_BROADCAST_ROWS = "datafusion.optimizer.hash_join_single_partition_threshold_rows"
-_BYTES_PER_ROW = 16  # a guess for build sides whose size DataFusion cannot tell
 _STATEMENT = re.compile(r"CopyTo: |Explain|Analyze")
 _OF_FILES = re.compile(r"\b(?:input_file_name|file_row_index)\(")  # functions that only scans of files can answer
 _SUBQUERIES = "datafusion.optimizer.enable_physical_uncorrelated_scalar_subquery"
@@ -160,10 +157,10 @@ class Planner:
         logical = dataframe.logical_plan()
         text = logical.display_indent()
         tables = dict.fromkeys(TABLE_SCAN.findall(text))
-        check_logical(text, {table: lost for table in tables if (lost := self._tables.lossy.lost(table))})
+        check_logical(text, {table: lost for table in tables if (lost := self._tables.lossy.lost_of(table))})
         if computes_long_chain(text):  # planning it takes seconds, for a plan that would be refused
             raise too_deep()
-        upper = int(attempt.options[TARGET]) or config.available_cores()
+        upper = int(attempt.options[TARGET_PARTITIONS]) or config.available_cores()
         attempt.machines = self._machines()
         upper = most_partitions(settings, attempt.machines, upper)
         attempt.slots = max(2, upper)
@@ -177,10 +174,10 @@ class Planner:
             attempt.keeps += self._spool.spool(root, settings.integer("memory_table_bytes"), settings.directory())
         assert attempt.planned is not None
         functions = spark_functions(attempt.planned)
-        attempt.options[SPARK_FUNCTIONS] = ",".join(functions)
+        attempt.options[SPARK_FUNCTIONS_OPTION] = ",".join(functions)
         probe = self._probe_for(functions)
         broadcast = settings.integer("broadcast_bytes")
-        small = self._tables.feeds.small(attempt.feeds, broadcast, broadcast // _BYTES_PER_ROW)
+        small = self._tables.feeds.small(attempt.feeds, broadcast, broadcast // BYTES_PER_ROW)
         first = _first_stages(attempt)
         if attempt.width.whole is not None:
             graph = keep_whole(root, attempt.planned.schema().names, attempt.width.whole, probe, first)
@@ -191,8 +188,10 @@ class Planner:
         graph = replace(graph, spark_functions=functions, notes=notes)
         if attempt.feeds:
             attempt.declared = self._tables.feeds.declare(attempt.feeds, attempt.planned.optimized_logical_plan())
-        if graph.head.plan is not None and tables_read(decode(graph.head.plan)):
-            raise NotDistributableError("a Spark table would be read outside of Spark")
+        if graph.head.plan is not None and (reads := tables_read(decode(graph.head.plan))):
+            raise NotDistributableError(
+                f"part of the plan that reads Spark table {reads[0].name!r} would run outside Spark"
+            )
         _check_plan_size(graph, settings.integer("max_plan_bytes"), list(tables))
         attempt.cut_seconds = time.perf_counter() - started
         return graph
@@ -201,7 +200,7 @@ class Planner:
         """The query's plan, for as many partitions as its size justifies."""
         logical = dataframe.logical_plan()
         try:
-            with self._tables.in_memory.noticing() as referred:
+            with self._tables.in_memory.notice_references() as referred:
                 physical = attempt.physical = self._physical(logical, attempt, upper)
         except SparkfusionError as error:
             if single_node_plans(dataframe):
@@ -249,24 +248,12 @@ class Planner:
         attempt: _Attempt,
         partitions: int,
         extra: Mapping[str, str] | None = None,
-    ) -> _Physical:
+    ) -> PhysicalPlan:
         """DataFusion's physical plan of the query for so many partitions."""
-        attempt.options = attempt.base_options | _size_options(attempt) | ISOLATION_OPTIONS | {TARGET: str(partitions)}
-        context = SessionContext(session_config({**attempt.options, **SHOW_SIZES, **(extra or {})}))
-        self._tables.prepare(context)
-        try:
-            planned = context.create_dataframe_from_logical_plan(logical)
-            return _Physical(context, planned, planned.execution_plan())
-        except SystemError as error:
-            if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
-                raise KeyboardInterrupt from None
-            raise
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException as error:  # native code panics with a BaseException
-            raise classify(error) from error
+        attempt.options = task_options(attempt.settings, attempt.base_options, partitions)
+        return make_physical_plan(logical, {**attempt.options, **(extra or {})}, self._tables.prepare)
 
-    def _encode(self, physical: _Physical, attempt: _Attempt) -> PlanNode:
+    def _encode(self, physical: PhysicalPlan, attempt: _Attempt) -> PlanNode:
         encoded = encode_plan(physical.plan, physical.context)
         check_depth(encoded)
         attempt.encoded = encoded
@@ -289,9 +276,9 @@ class Planner:
         attempt.feeds = self._tables.feeds.mark(root, tasks_for, attempt.options)
 
     def _why(
-        self, refusal: NotDistributableError, dataframe: datafusion.DataFrame, physical: _Physical | None = None
+        self, refusal: NotDistributableError, dataframe: datafusion.DataFrame, physical: PhysicalPlan | None = None
     ) -> Why:
-        """The kind of a refusal. A query that reads little counts as small, whatever else stands against it."""
+        """The kind of a refusal. A query that reads little counts as small, even if there are other reasons."""
         settings = self._settings.ours
         if refusal.why is Why.SMALL:
             return Why.SMALL
@@ -304,7 +291,7 @@ class Planner:
         worth = choose_partitions(scanned, settings.integer("bytes_per_partition"), 2) == 2
         return refusal.why if worth else Why.SMALL
 
-    def _readable_bytes(self, logical: datafusion.LogicalPlan, physical: _Physical | None) -> int:
+    def _readable_bytes(self, logical: datafusion.LogicalPlan, physical: PhysicalPlan | None) -> int:
         """About how many bytes a query reads, also if it cannot be encoded. EXPLAIN and similar statements count with
         their query.
 
@@ -332,15 +319,6 @@ class Planner:
         return self._probes[functions]
 
 
-@dataclass(frozen=True)
-class _Physical:
-    """A plan that is not encoded yet, and where it was made."""
-
-    context: SessionContext
-    dataframe: datafusion.DataFrame
-    plan: ExecutionPlan
-
-
 class _Attempt:
     """What one call of `plan` collects."""
 
@@ -359,12 +337,13 @@ class _Attempt:
         self.feeds: tuple[FeedScan, ...] = ()
         self.planned: datafusion.DataFrame | None = None
         self.declared: tuple[FeedDeclaration, ...] = ()
-        self.physical: _Physical | None = None
+        self.physical: PhysicalPlan | None = None
         self.keeps: tuple[object, ...] = ()
 
 
 def _first_stages(attempt: _Attempt) -> FirstStages | None:
-    """What runs first; None for nothing: a plan with rows in it may run on Spark without a coordinator."""
+    """What runs first; None if nothing may. A plan with rows in it has none: it may run on Spark without a coordinator,
+    which would have to decide on them."""
     if attempt.with_rows:
         return None
     settings = attempt.settings
@@ -382,17 +361,6 @@ def _leaves(logical: datafusion.LogicalPlan) -> list[datafusion.LogicalPlan]:
         waiting += inputs
         found += [] if inputs else [plan]
     return found
-
-
-def _size_options(attempt: _Attempt) -> dict[str, str]:
-    """DataFusion's own thresholds, moved to values that suit distribution; larger values of the user are kept."""
-    settings, options = attempt.settings, attempt.base_options
-    broadcast = settings.integer("broadcast_bytes")
-    return {
-        _MIN_SPLIT: str(min(int(options[_MIN_SPLIT]), settings.integer("bytes_per_partition"))),
-        _BROADCAST: str(max(int(options[_BROADCAST]), broadcast)),
-        _BROADCAST_ROWS: str(max(int(options[_BROADCAST_ROWS]), broadcast // _BYTES_PER_ROW)),
-    }
 
 
 def _check_plan_size(graph: StageGraph, limit: int, tables: list[str]) -> None:

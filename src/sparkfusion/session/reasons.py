@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datafusion
 
+from sparkfusion.config.setting_list import TARGET_PARTITIONS
 from sparkfusion.errors import SparkfusionError, first_words, panics_as_errors
 
-TARGET = "datafusion.execution.target_partitions"
 _SUBQUERY_LEFT = "Physical plan does not support logical expression ScalarSubquery"
 _NO_JOIN = "DataFusion cannot plan a scalar subquery in ORDER BY, GROUP BY, ON, an aggregate or a window as a join"
 
@@ -31,7 +31,7 @@ def why_not_planned(error: SparkfusionError) -> str:
 def too_small(scanned: int, upper: int) -> str:
     """The reason if a query is too small for more than one partition."""
     if upper == 1:
-        return f"{TARGET} is 1"
+        return f"{TARGET_PARTITIONS} is 1"
     if scanned == 0:
         return "it reads no data: metadata or constants answer it"
     return f"it reads {scanned:,} bytes, too little to split into two tasks (sparkfusion.bytes_per_partition)"

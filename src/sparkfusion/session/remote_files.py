@@ -1,4 +1,4 @@
-"""Tables of just these files in an object store: a feed that knows all its units.
+"""Tables of exactly the given files in an object store: a feed that knows all its units.
 
 DataFusion's tables are directories, and there are no links in an object store (`linked_files.py` makes them for files
 of this machine). So tasks get the files one by one, as they do for any feed.

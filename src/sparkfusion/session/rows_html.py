@@ -47,7 +47,7 @@ def _is_number(type: pa.DataType) -> bool:
 
 
 def _texts(column: pa.ChunkedArray) -> list[str | None]:
-    """Arrow writes times itself: not every time of theirs is one of Python's."""
+    """The values as text. Arrow formats times itself, because Python cannot represent all of Arrow's times."""
     if pa.types.is_temporal(column.type):
         try:
             texts: list[str | None] = column.cast(pa.string()).to_pylist()

@@ -13,15 +13,15 @@ _STATEMENT = re.compile(r"[^;]+")
 
 
 @dataclass(frozen=True)
-class Statement:
+class ScriptStatement:
     """One statement, and the line of the script it starts on."""
 
     sql: str
     line: int
 
 
-def split(script: str) -> list[Statement]:
-    """The statements in order, without semicolons and the comments before them; comments alone are no statement.
+def split(script: str) -> list[ScriptStatement]:
+    """The statements in order, without semicolons and the comments before them; comments alone are not a statement.
 
     >>> [statement.sql for statement in split("select ';' -- one; two\\n; select 2")]
     ["select ';' -- one; two", 'select 2']
@@ -31,13 +31,13 @@ def split(script: str) -> list[Statement]:
         code = part.group().lstrip()
         if code:
             start = part.end() - len(code)
-            found.append(Statement(script[start : part.end()].rstrip(), script.count("\n", 0, start) + 1))
+            found.append(ScriptStatement(script[start : part.end()].rstrip(), script.count("\n", 0, start) + 1))
     return found
 
 
 @contextmanager
-def locate_error(current: Statement, statements: list[Statement]) -> Iterator[None]:
-    """Let an error tell which of several statements it comes from."""
+def locate_error(current: ScriptStatement, statements: list[ScriptStatement]) -> Iterator[None]:
+    """Add to an error from which of several statements it comes."""
     try:
         yield
     except Exception as error:

@@ -14,14 +14,14 @@ from sparkfusion.config.given_settings import CONNECT, GivenSetting, read_below_
 from sparkfusion.observe.events import Subscriber
 from sparkfusion.observe.progress import ProgressState
 from sparkfusion.observe.progress_calls import ProgressCalls
-from sparkfusion.runner.base import Runner, SparkFrames
+from sparkfusion.runner.base import Runner, SparkDataFrames
 from sparkfusion.runner.targets import runner_for
 from sparkfusion.session.catalog import TableMethods
 from sparkfusion.session.dataframe import DataFrame
 from sparkfusion.session.engine import Engine
 from sparkfusion.session.lazy_query import LazyQuery
 from sparkfusion.session.session_settings import SessionSettings
-from sparkfusion.session.sql_reader import SqlReader, answer_rows
+from sparkfusion.session.sql_interpreter import SqlInterpreter, answer_rows
 from sparkfusion.session.table_names import call_with_tables
 
 
@@ -86,7 +86,7 @@ class Session(TableMethods):
         >>> session.sql("select 7 div 2 as half", dialect="spark").to_pylist()
         [{'half': 3}]
         """
-        made = SqlReader(self._engine, param_values, named_params, dialect).read(query)
+        made = SqlInterpreter(self._engine, param_values, named_params, dialect).interpret(query)
         if made.writes:
             made = answer_rows(self._engine.start(made).read_all())
         return DataFrame(self._engine, made)
@@ -108,7 +108,9 @@ class Session(TableMethods):
         >>> statement.to_pydict()
         {'count': [3]}
         """
-        return DataFrame(self._engine, SqlReader(self._engine, param_values, named_params, dialect).read(query))
+        return DataFrame(
+            self._engine, SqlInterpreter(self._engine, param_values, named_params, dialect).interpret(query)
+        )
 
     def table(self, name: str) -> DataFrame:
         """The DataFrame of a table.
@@ -148,7 +150,7 @@ class Session(TableMethods):
     def on_progress(self, function: Callable[[ProgressState], None], *, every: float = 0.2) -> Callable[[], None]:
         """Call `function` with the progress of this session's queries. Call the returned function to end that.
 
-        It is called when a query or a stage begins or ends, and in between at most every so many seconds. Calls come
+        It is called when a query or a stage begins or ends, and in between at most once in `every` seconds. Calls come
         from several threads, one at a time; the function must return quickly.
 
         >>> seen = []
@@ -219,6 +221,6 @@ def engine_of(session: Session) -> Engine:
     return session._engine
 
 
-def spark_of(session: Session) -> SparkFrames:
+def spark_of(session: Session) -> SparkDataFrames:
     """What only a session on Spark can do, for other parts of sparkfusion."""
     return engine_of(session).on_spark("cannot use Spark")

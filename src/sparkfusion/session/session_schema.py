@@ -68,7 +68,7 @@ class SessionSchema(SchemaProvider):
         self._known.append(known)
 
     @contextmanager
-    def registering(self) -> Iterator[list[str]]:
+    def watch_registrations(self) -> Iterator[list[str]]:
         """The names of the tables that this thread registers here while the `with` lasts."""
         self._here.registered = names = list[str]()
         try:

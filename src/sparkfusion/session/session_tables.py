@@ -11,9 +11,10 @@ import pyarrow as pa
 from datafusion import SessionContext
 
 from sparkfusion.errors import SparkfusionError, UserError
-from sparkfusion.runner.base import SparkFrames
+from sparkfusion.runner.base import SparkDataFrames
 from sparkfusion.session.adopted_tables import AdoptedTables
 from sparkfusion.session.catalog_tables import CatalogTables
+from sparkfusion.session.datafusion_calls import call_datafusion
 from sparkfusion.session.directory_tables import DirectoryTables, table_of
 from sparkfusion.session.external_statement import parse_external
 from sparkfusion.session.feed_tables import FeedTables
@@ -26,6 +27,7 @@ from sparkfusion.session.session_schema import SessionSchema
 from sparkfusion.session.session_settings import DEFAULT_CATALOG, DEFAULT_SCHEMA, SessionSettings
 from sparkfusion.session.skipping_statement import parse_on_error
 from sparkfusion.session.statements import makes_or_drops_tables
+from sparkfusion.session.table_names import call_with_tables
 from sparkfusion.session.vanished_files import VanishedFiles
 
 T = TypeVar("T")
@@ -36,7 +38,9 @@ _WRITE_FIRST = "write the rows that the query needs to Parquet with a simpler qu
 class SessionTables:
     """What one session knows about its tables, by their kinds, and the object stores they are in."""
 
-    def __init__(self, context: SessionContext, settings: SessionSettings, spark: SparkFrames | None = None) -> None:
+    def __init__(
+        self, context: SessionContext, settings: SessionSettings, spark: SparkDataFrames | None = None
+    ) -> None:
         self.context = context
         self._settings = settings
         self._schema = SessionSchema(context)
@@ -74,7 +78,7 @@ class SessionTables:
         unchanged. Names that the session does not know mean tables of Spark's catalog.
         """
         check_not_forked()
-        return self.of_catalog.reading(text, lambda: self._read_own_names(text, read, otherwise))
+        return self.of_catalog.read_statement(text, lambda: self._read_own_names(text, read, otherwise))
 
     def _read_own_names(self, text: str, read: Callable[[], T], otherwise: T | None) -> T:
         if makes_or_drops_tables(text):
@@ -89,6 +93,13 @@ class SessionTables:
                     return read()
             return read() if otherwise is None else otherwise
 
+    def replace_view(self, name: str, view: datafusion.DataFrame) -> None:
+        """Register a query as a view, in place of the table or view of that name."""
+        check_not_forked()
+        call_datafusion(self.context.deregister_table, name)
+        call_with_tables(self.context, self.context.register_view, name, view)
+        self.lossy.add(name, None)
+
     def keep_rows(self, rows: pa.Table) -> datafusion.DataFrame:
         """A DataFrame of rows, by reference if they are large, without a table in the user's catalog."""
         return self.in_memory.dataframe_of(rows, self._reference_bytes())
@@ -98,7 +109,7 @@ class SessionTables:
 
     @contextmanager
     def remember_made_by(self, statement: str) -> Iterator[None]:
-        """Remember about a table of files that a statement makes what its plans do not tell."""
+        """Remember what the plans of a table of files do not contain, when a statement makes the table."""
         made = parse_external(statement)
         said = parse_on_error(made)
         made = said.plain if said is not None else made

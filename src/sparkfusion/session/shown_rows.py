@@ -86,7 +86,7 @@ def _read(engine: Engine, query: LazyQuery, seconds: float | None) -> pa.Table |
 
 
 class _Deadline:
-    """Calls a function if its block takes longer than so many seconds."""
+    """Calls a function if its block takes longer than this many seconds."""
 
     def __init__(self, seconds: float, call: Callable[[], None]) -> None:
         self.is_over = False

@@ -12,15 +12,15 @@ import datafusion
 import pyarrow as pa
 
 from sparkfusion.config import Settings
+from sparkfusion.config.memory_limits import has_memory_limit, memory_share, spill_directory
+from sparkfusion.config.setting_list import TARGET_PARTITIONS
 from sparkfusion.errors import QueryCancelledError, SparkfusionError, classify
 from sparkfusion.exchange.channel import Channel, ChannelClosedError
 from sparkfusion.exchange.owned import OwnedDirectory
 from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.plan.stage import StageGraph
-from sparkfusion.session.reasons import TARGET
 from sparkfusion.worker import loops, open_work
 from sparkfusion.worker.cancel import CancelToken
-from sparkfusion.worker.memory_limits import has_memory_limit, memory_share, spill_directory
 from sparkfusion.worker.task import TaskReport
 from sparkfusion.worker.task_context import PrepareContext, Surroundings, task_context
 
@@ -45,13 +45,13 @@ def limit(
     spills = OwnedDirectory("spills", place.absolute()) if place.name and place.is_dir() else None
     chosen = spill_directory(settings, options) if spills is None else str(spills.path)
     if has_memory_limit(settings, options):
-        options = {**options, TARGET: "1"}
+        options = {**options, TARGET_PARTITIONS: "1"}
     context = task_context(options, Surroundings(memory, chosen, prepare=prepare))
     return context.create_dataframe_from_logical_plan(dataframe.logical_plan()), spills
 
 
 ExplainError = Callable[[SparkfusionError], SparkfusionError | None]
-"""Makes a better error of one, or None; called on the thread that met it."""
+"""Returns a more helpful error, or None; called on the thread that got the error."""
 
 
 class SingleNodeJob:

@@ -19,12 +19,12 @@ from datafusion.options import CsvReadOptions
 
 from sparkfusion.errors import UserError
 from sparkfusion.feed.ready.files import Files
-from sparkfusion.feed.ready.hive import Column
+from sparkfusion.feed.ready.hive import HiveColumn
 from sparkfusion.feed.ready.lines import LineReader, first_rows
 from sparkfusion.feed.ready.sieve import LineFormat, open_sieve
 from sparkfusion.session.feed_options import FeedOptions
 from sparkfusion.session.file_arguments import FileArguments, with_csv_options
-from sparkfusion.session.file_tables import FORMATS, OLD_TYPES, arrange
+from sparkfusion.session.file_tables import METHOD_FORMATS, OLD_TYPES, arrange
 
 _CHOICES = ("fail", "skip")
 _LINE_FORMATS = ("csv", "json")
@@ -79,7 +79,7 @@ def skipping_table(
         given: the arguments of the method. `prepare`: gives a context the session's object stores.
         hive: whether directories give columns.
     """
-    kind = FORMATS[method]
+    kind = METHOD_FORMATS[method]
     ending = FileArguments(method, with_csv_options(method, given)).extension
     arranged = arrange(method, given, prepare, hive=hive)
     settings = FileArguments(method, arranged.arguments)
@@ -87,7 +87,7 @@ def skipping_table(
         kind, {name: each for name, each in arranged.arguments.items() if name not in ("name", "path")}
     )
     said: list[tuple[str, Any]] = settings.partitions or []
-    columns: list[Column] = [(name, OLD_TYPES.get(type, type)) for name, type in said]
+    columns: list[HiveColumn] = [(name, OLD_TYPES.get(type, type)) for name, type in said]
     columns = [(column.name, column.type) for column in arranged.columns] or columns
     paths = _paths(given["path"], ending, nested=bool(columns))
     files = Files(paths, format=kind, recursive=bool(columns), hive=columns or False)
@@ -116,7 +116,7 @@ def _guess(method: str, arguments: dict[str, Any], prepare: Callable[[SessionCon
     prepare(context)
     arguments = {name: value for name, value in arguments.items() if name != "name"}
     try:
-        return getattr(context, f"read_{FORMATS[method]}")(**arguments).schema()
+        return getattr(context, f"read_{METHOD_FORMATS[method]}")(**arguments).schema()
     except Exception:
         return None
 

@@ -114,10 +114,10 @@ class SparkDialect:
         return reader
 
     def _with_functions(self) -> SessionContext:
-        from sparkfusion.dialect.function_calls import SPARK_FUNCTIONS
+        from sparkfusion.dialect.function_calls import CALLED_SPARK_FUNCTIONS
 
         made = SessionContext(SessionConfig(_OPTIONS))
-        register_spark_functions(made, SPARK_FUNCTIONS)
+        register_spark_functions(made, CALLED_SPARK_FUNCTIONS)
         for name in self._own_functions():
             made.register_udf(self._context.udf(name))
         return made

@@ -63,7 +63,7 @@ class ExplainText:
     format: str | None = None
 
 
-Statement = SetOption | ShowOption
+OptionStatement = SetOption | ShowOption
 
 
 def without_leading_comments(sql: str) -> str:
@@ -85,8 +85,8 @@ def makes_or_drops_tables(sql: str) -> bool:
     return _OF_TABLES.match(mask(sql)) is not None
 
 
-def parse_statement(sql: str) -> Statement | None:
-    """The statement if it is one of ours; None if DataFusion should have it as it is. As there, NULL is no value.
+def parse_statement(sql: str) -> OptionStatement | None:
+    """The statement if it is one of ours; None if DataFusion should have it as it is. NULL is not a value.
 
     >>> parse_statement("SET sparkfusion.slots = 4 -- enough")
     SetOption(name='sparkfusion.slots', value='4')
@@ -97,7 +97,7 @@ def parse_statement(sql: str) -> Statement | None:
     if found := _SET.fullmatch(masked):
         if found[2].upper() == "NULL":
             raise UserError(f"cannot set {found[1]} to NULL", hint=f"RESET {found[1]} restores its first value")
-        return SetOption(found[1].lower(), _unquoted(sql[found.start(2) : found.end(2)]))
+        return SetOption(found[1].lower(), _unquote(sql[found.start(2) : found.end(2)]))
     if found := _SHOW.fullmatch(masked):
         return ShowOption(None if found[1].upper() == "ALL" else found[1].lower(), verbose=found[2] is not None)
     if found := _RESET.fullmatch(masked):
@@ -106,7 +106,7 @@ def parse_statement(sql: str) -> Statement | None:
 
 
 def is_explain(sql: str) -> bool:
-    """Whether the statement is an EXPLAIN, of whatever.
+    """Whether the statement is an EXPLAIN of any kind.
 
     >>> is_explain("explain format tree select 1"), is_explain("select 'explain'")
     (True, False)
@@ -135,7 +135,7 @@ def split_explain(sql: str) -> ExplainText:
     if found is None:
         return ExplainText("", "", sql)
     words = sql[: found.start("clause") if found["clause"] else found.end()]
-    chosen = _unquoted(sql[found.start("format") : found.end("format")]).lower() if found["format"] else None
+    chosen = _unquote(sql[found.start("format") : found.end("format")]).lower() if found["format"] else None
     verbose = _EXPLAIN_VERBOSE.search(mask(words)) is not None
     return ExplainText(words, sql[: found.end()], sql[found.end() :].strip(), verbose, chosen)
 
@@ -148,7 +148,7 @@ def _split_options(sql: str, begin: int, end: int) -> ExplainText:
         if found is None:
             kept.append(sql[position : position + len(option)].strip())
         else:
-            chosen = _unquoted(sql[position + found.start(1) : position + found.end(1)]).lower()
+            chosen = _unquote(sql[position + found.start(1) : position + found.end(1)]).lower()
         position += len(option) + 1
     words = sql[: begin - 1].rstrip() + (f" ({', '.join(kept)})" if kept else "")
     verbose = any(map(_EXPLAIN_VERBOSE.match, kept))
@@ -177,10 +177,10 @@ def parse_copy(sql: str) -> CopyQuery | None:
     return CopyQuery(sql[begin:end], is_query=bool(found["open"]), tail=without_comments(tail).strip())
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     """A value as DataFusion reads it: without its quotes, of whichever kind.
 
-    >>> _unquoted("'it''s'"), _unquoted('"s"'), _unquoted("4MiB")
+    >>> _unquote("'it''s'"), _unquote('"s"'), _unquote("4MiB")
     ("it's", 's', '4MiB')
     """
     quote = text[0]

@@ -1,4 +1,4 @@
-"""What an error about a table's name can say besides: which tables there are, and how a name becomes free."""
+"""Hints for errors about a table's name: which tables there are, and how a taken name can be freed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write to tables: INSERT OVERWRITE, which DataFusion 55 supports for no table, and `DataFrame.write_table`."""
+"""Write to tables: INSERT OVERWRITE, which DataFusion 55 does not support, and `DataFrame.write_table`."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def read_change(engine: Engine, inner: datafusion.DataFrame) -> LazyQuery:
     change = find_change(engine.context, inner)
     if change is None or change.operation != OVERWRITE:
         return LazyQuery(inner, changes=change)
-    if "." in change.table and engine.context.table_exist(_quoted(change.table)):
+    if "." in change.table and engine.context.table_exist(_quote(change.table)):
         raise UserError(f"cannot run {change}: the name contains a dot", hint="give the table another name")
-    return _store(engine, inner, change, ".".join(map(_quoted, change.table.split("."))))
+    return _store(engine, inner, change, ".".join(map(_quote, change.table.split("."))))
 
 
 def write_table(engine: Engine, source: LazyQuery, name: str, mode: WriteMode) -> int:
     """Write the rows of a query to a table; returns their count."""
-    table = name if REFERENCE.fullmatch(name) else _quoted(name)
+    table = name if REFERENCE.fullmatch(name) else _quote(name)
     if not engine.context.table_exist(table):
         if mode == "append":
             raise UserError(f"there is no table {name!r} to append to", hint="mode='error' creates one in memory")
@@ -58,7 +58,7 @@ def _create(engine: Engine, source: LazyQuery, table: str) -> int:
 def _insert(engine: Engine, source: LazyQuery, table: str, word: str) -> LazyQuery:
     """Insert by name: the query's columns go to the table's columns of the same name."""
     _refuse_other_columns(table, engine.context.table(table).schema().names, source.schema.names)
-    columns = ", ".join(map(_quoted, source.schema.names))
+    columns = ", ".join(map(_quote, source.schema.names))
     view = f"sparkfusion_rows_{new_query_id()}"
     engine.context.register_view(view, source.inner)
     try:
@@ -113,5 +113,5 @@ def _refuse_other_columns(table: str, wanted: list[str], given: list[str]) -> No
         )
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'

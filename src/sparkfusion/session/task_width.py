@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sparkfusion.config import Settings
+from sparkfusion.config.memory_limits import has_memory_limit, memory_share
 from sparkfusion.runner.base import Runner
-from sparkfusion.worker.memory_limits import has_memory_limit, memory_share
 
 MEMORY_FACTOR = 4
-"""A query that scans files of more than so many times the memory of its machines has tasks of one partition.
+"""A query that scans files of more than this many times the memory of its machines has tasks of one partition.
 
 Of the 22 queries of TPC-H at scale factor 1, one task on two cores had enough memory for all with as many bytes as the
 query scans, for 20 with half of that, and for 17 with a quarter.

@@ -1,4 +1,4 @@
-"""Files that make no table, and what to say about them: none is there, one is empty, one is a JSON array."""
+"""Errors for files that cannot become a table: there is no file, a file is empty, or a file is a JSON array."""
 
 from __future__ import annotations
 
@@ -40,10 +40,12 @@ def check_not_empty(source: Any, format: str) -> None:
     if not file.is_file() or file.stat().st_size:
         return
     if format in ("csv", "json"):
-        raise UserError(f"the file {str(source)!r} is empty, so it tells no columns", hint=f"fill it, {_GIVE_COLUMNS}")
+        raise UserError(
+            f"the file {str(source)!r} is empty, so its columns are unknown", hint=f"fill it, {_GIVE_COLUMNS}"
+        )
     raise UserError(
-        f"the file {str(source)!r} is empty, which no file of the format {format} is",
-        hint="it may not have been written to its end: write it again",
+        f"the file {str(source)!r} is empty, which is not a valid {format} file",
+        hint="it may not have been written completely: write it again",
     )
 
 

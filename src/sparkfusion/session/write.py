@@ -27,7 +27,7 @@ from sparkfusion.ids import QueryId, TaskKey
 from sparkfusion.session.counting_job import CountingJob, count_frame
 from sparkfusion.session.query import RunningQuery
 from sparkfusion.session.write_modes import move
-from sparkfusion.worker.copy import CopyOrder, copy_context, copy_frames, quote_text
+from sparkfusion.worker.copy import CopySpec, copy_context, copy_frames, quote_text
 from sparkfusion.worker.task import TaskReport
 from sparkfusion.worker.task_context import PrepareContext
 
@@ -130,9 +130,9 @@ class RowCopier:
 
 
 class WriteJob(CountingJob):
-    """Writes the rows of a query to files: in this process, or by its tasks, which get an order then."""
+    """Writes the rows of a query to files: in this process, or by its tasks, which then get a `CopySpec`."""
 
-    def __init__(self, copier: RowCopier, start: Callable[[CopyOrder | None], RunningQuery], *, by_tasks: bool) -> None:
+    def __init__(self, copier: RowCopier, start: Callable[[CopySpec | None], RunningQuery], *, by_tasks: bool) -> None:
         super().__init__()
         self._copier = copier
         self._query = copier.query
@@ -158,8 +158,8 @@ class WriteJob(CountingJob):
 
     def _stage(self, target: Path, staging: SharedHome) -> pa.RecordBatch:
         with closing(staging):
-            order = CopyOrder(str(staging.path), self._target.shown, self._target.rest, self._copier.options)
-            with self.begin(partial(self._start, order)) as running:
+            spec = CopySpec(str(staging.path), self._target.shown, self._target.rest, self._copier.options)
+            with self.begin(partial(self._start, spec)) as running:
                 for _ in running:
                     raise AssertionError("a task that writes gave rows to the consumer")
                 everything = running.reports()

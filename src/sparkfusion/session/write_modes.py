@@ -74,7 +74,7 @@ def _split_options(tail: str) -> tuple[str, str, str]:
     return (tail[: at.start()], at[0], tail[at.end() :]) if at is not None else (tail, "", "")
 
 
-class Placement:
+class PendingWrite:
     """Where the rows of one write go first. Either `commit` moves them to the target, or `abandon` removes them."""
 
     def __init__(self, path: str) -> None:
@@ -87,7 +87,7 @@ class Placement:
         """Nothing is left to remove."""
 
 
-class _Aside(Placement):
+class _Aside(PendingWrite):
     """A new directory beside the target."""
 
     def __init__(self, query: QueryId, target: Path, *, replaces: bool = False) -> None:
@@ -130,9 +130,9 @@ class _Added(_Aside):
         try:
             self._target.mkdir(parents=True, exist_ok=True)
             for file in sorted(path for path in self._new.rglob("*") if path.is_file()):
-                place = self._target / file.relative_to(self._new)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                move(file, place)
+                destination = self._target / file.relative_to(self._new)
+                destination.parent.mkdir(parents=True, exist_ok=True)
+                move(file, destination)
             self._made = []
         except OSError as error:
             raise UserError(f"cannot move the written files into {str(self._target)!r}: {error.strerror}") from error
@@ -140,7 +140,7 @@ class _Added(_Aside):
             self.abandon()
 
 
-def place(
+def prepare_write(
     path: str,
     mode: WriteMode | None,
     query: QueryId,
@@ -148,7 +148,7 @@ def place(
     directory: bool,
     in_place: bool,
     has_files: Callable[[str], bool],
-) -> Placement | None:
+) -> PendingWrite | None:
     """Where a write puts its rows; None if there is nothing to write. A `UserError` if the mode forbids it.
 
     Args:
@@ -158,7 +158,7 @@ def place(
         has_files: whether there is something at the URL of an object store.
     """
     if is_url(path):
-        return _place_remote(path, mode, has_files)
+        return _prepare_remote(path, mode, has_files)
     target = Path(plain_path(path)).absolute()
     target = target.resolve() if target.is_symlink() else target
     exists = any(target.iterdir()) if target.is_dir() else target.exists()
@@ -172,7 +172,7 @@ def place(
     if directory and adds and not in_place and _takes_neighbours(target):
         return _Added(query, target)
     if not directory or adds:
-        return Placement(path)
+        return PendingWrite(path)
     if target.is_file():
         raise UserError(f"cannot write the directory {path!r}: it is a file")
     if target.is_mount():
@@ -186,7 +186,7 @@ def _takes_neighbours(target: Path) -> bool:
     return not target.is_file() and nearest.is_dir() and os.access(nearest, os.W_OK)
 
 
-def _place_remote(url: str, mode: WriteMode | None, has_files: Callable[[str], bool]) -> Placement | None:
+def _prepare_remote(url: str, mode: WriteMode | None, has_files: Callable[[str], bool]) -> PendingWrite | None:
     if mode == "overwrite":
         raise UserError(
             f"cannot overwrite {url!r}: an object store cannot replace a directory in one step",
@@ -195,12 +195,12 @@ def _place_remote(url: str, mode: WriteMode | None, has_files: Callable[[str], b
     exists = mode in ("error", "ignore") and has_files(url)
     if exists and mode == "error":
         raise UserError(f"{url!r} exists", hint="write to a new place, or use mode='append'")
-    return None if exists else Placement(url)
+    return None if exists else PendingWrite(url)
 
 
-class PlacedJob:
-    """A job that writes, and whose rows are counts of that. What it wrote is moved to the target when it is done, and
-    removed if it fails.
+class CommittingJob:
+    """A job that writes, and whose rows are the counts of written rows. What it wrote is moved to the target when it is
+    done, and removed if it fails.
 
     Args:
         write_empty: called if no rows were written: into a directory DataFusion then writes no file that would keep the
@@ -208,10 +208,10 @@ class PlacedJob:
     """
 
     def __init__(
-        self, job: RunningJob, placement: Placement, shown: str, write_empty: Callable[[], object] | None = None
+        self, job: RunningJob, pending: PendingWrite, shown: str, write_empty: Callable[[], object] | None = None
     ) -> None:
         self._job = job
-        self._placement = placement
+        self._pending = pending
         self._shown = shown
         self._write_empty = write_empty
         self._rows = 0
@@ -224,12 +224,12 @@ class PlacedJob:
             if frame is None and not self._over and self._rows == 0 and self._write_empty is not None:
                 self._write_empty()
         except SparkfusionError as error:
-            error.message = error.message.replace(self._placement.path.rstrip("/"), self._shown.rstrip("/"))
+            error.message = error.message.replace(self._pending.path.rstrip("/"), self._shown.rstrip("/"))
             raise
         if frame is not None:
             self._rows += pc.sum(frame.column(0)).as_py() or 0
         elif self._end():
-            self._placement.commit()
+            self._pending.commit()
         return frame
 
     def _end(self) -> bool:
@@ -244,7 +244,7 @@ class PlacedJob:
     def close(self) -> None:
         self._job.close()
         if self._end():
-            self._placement.abandon()
+            self._pending.abandon()
 
     def reports(self) -> list[TaskReport]:
         return self._job.reports()

@@ -17,17 +17,17 @@ from sparkfusion.errors import LostInputError, SparkfusionError
 from sparkfusion.ids import QueryId, TaskKey
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds
-from sparkfusion.worker.server.fetch import FrameReader, Piece
+from sparkfusion.worker.server.fetch import FileChunk, FrameSource
 from sparkfusion.worker.server.version import WorkerInfo, WorkerStatus
 from sparkfusion.worker.task import TaskOrder, TaskReport
 
 __all__ = [  # what a transport of somebody else needs
     "Access",
     "CancelToken",
-    "FrameReader",
+    "FileChunk",
+    "FrameSource",
     "Lease",
     "LostInputError",
-    "Piece",
     "TaskEnds",
     "TaskOrder",
     "TaskReport",
@@ -58,7 +58,7 @@ class Lease(Protocol):
         ...
 
 
-class WorkerChannel(FrameReader, Protocol):
+class WorkerChannel(FrameSource, Protocol):
     """A coordinator's connection to one worker. Any thread may call any method, for any number of queries at once.
 
     A call that the worker cannot answer raises an `ExternalError`. Nothing is retried below this contract.

@@ -47,8 +47,8 @@ class CallerSide:
         return report_of(fields)
 
     def serve_feed(self) -> None:
-        """Serve the task until it needs no more units; its report comes another way. The last answer tells the task
-        that all of its rows were delivered."""
+        """Serve the task until it needs no more units; its report comes another way. After the last answer the task
+        knows that all of its rows were delivered."""
         self._serve_until("finish")
         self._send(pack("end"))
 

@@ -15,7 +15,7 @@ from sparkfusion.feed.dispatch import FeedError
 from sparkfusion.feed.rejected import Rejected, RejectedLine
 from sparkfusion.ids import SourceFile, TaskKey
 from sparkfusion.transport.message import Fields, pack, unpack
-from sparkfusion.worker.copy import CopyOrder
+from sparkfusion.worker.copy import CopySpec
 from sparkfusion.worker.server.task_processes import ChildDirectories, ChildOrder
 from sparkfusion.worker.server.version import WorkerInfo, WorkerStatus
 from sparkfusion.worker.task import Fetched, OperatorMetrics, TaskInput, TaskOrder, TaskReport
@@ -106,7 +106,7 @@ def order_of(fields: Fields, blobs: Sequence[memoryview]) -> TaskOrder:
         outputs=fields.integer("outputs"),
         options=_options(given["options"]),
         destination="store" if destination == "store" else "consumer",
-        writes=writes.read(CopyOrder) if writes is not None else None,
+        writes=writes.read(CopySpec) if writes is not None else None,
         compression=fields.text("compression"),
         memory_limit=fields.integer("memory_limit"),
         partitions=fields.integer("partitions"),
@@ -168,7 +168,7 @@ def _key(fields: Fields) -> TaskKey:
     numbers = [fields.integer(name) for name in ("stage", "task", "attempt")]
     query = fields.text("query")
     if min(numbers) < 0 or not query.isalnum() or len(query) > 64:
-        raise ProtocolError("a message names no task")
+        raise ProtocolError("a message does not name a task")
     return TaskKey(query, *numbers)
 
 
@@ -235,7 +235,7 @@ def error_of(fields: Fields) -> SparkfusionError:
 
 def _lost_task_of(numbers: Sequence[int]) -> tuple[int, int, int]:
     if len(numbers) != 3:
-        raise ProtocolError("a message names no task")
+        raise ProtocolError("a message does not name a task")
     stage, task, attempt = numbers
     return stage, task, attempt
 

@@ -23,15 +23,15 @@ class FeedAddress:
 
 @dataclass(frozen=True)
 class MailAddress:
-    """A place in the query's store, for tasks that do not reach the coordinator: messages are files there.
+    """The mailbox of a query, for tasks that do not reach the coordinator: messages are files in its store.
 
     Attributes:
-        place: a directory or URL; may hold secrets.
+        location: a directory or URL; may hold secrets.
         secret: signs the messages of the query.
         patience: seconds of silence after which the coordinator counts as lost.
     """
 
-    place: str = field(repr=False)
+    location: str = field(repr=False)
     query: QueryId
     secret: str = field(repr=False)
     patience: float

@@ -14,7 +14,7 @@ from sparkfusion.transport.feed_address import FedTask, ServedQuery
 from sparkfusion.transport.message import SMALL_MESSAGE, Fields, pack, unpack
 
 MOST_BYTES = 256 * MIB
-"""Of one message, in both directions."""
+"""The largest message that is accepted, in either direction."""
 
 
 class FedCall(Protocol):

@@ -6,44 +6,19 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from sparkfusion.errors import ExternalError, UserError
+from sparkfusion.errors import ExternalError
 from sparkfusion.ids import QueryId, TaskKey
-from sparkfusion.transport.base import Access, Lease, OnLate, OnLost, ignore_late
+from sparkfusion.transport.base import Lease, OnLate, OnLost, ignore_late
 from sparkfusion.transport.codec import order_of, pack_order
 from sparkfusion.transport.message import unpack
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds
-from sparkfusion.worker.server.fetch import Piece
-from sparkfusion.worker.server.rewrites import NamedRewrite
+from sparkfusion.worker.server.fetch import FileChunk
 from sparkfusion.worker.server.service import WorkerService
 from sparkfusion.worker.server.version import WorkerInfo, WorkerStatus
-from sparkfusion.worker.server.worker_options import WorkerOptions
 from sparkfusion.worker.task import TaskOrder, TaskReport
 
-SCHEME = "in-process"
 _PIECE_BYTES = 4 * 1024 * 1024
-_services: dict[str, WorkerService] = {}
-
-
-def start_worker(options: WorkerOptions, rewrites: Sequence[NamedRewrite] | None = None) -> tuple[str, WorkerService]:
-    """Start a worker in this process, and return its address."""
-    service = WorkerService(options, lambda address: InProcessChannel(address, _find(address)), rewrites)
-    address = f"{SCHEME}://{id(service):x}"
-    _services[address] = service
-    return address, service
-
-
-def stop_worker(address: str) -> None:
-    service = _services.pop(address, None)
-    if service is not None:
-        service.close()
-
-
-class InProcess:
-    """The transport of `in-process://` addresses."""
-
-    def connect(self, address: str, access: Access) -> InProcessChannel:
-        return InProcessChannel(address, _find(address))
 
 
 class InProcessChannel:
@@ -78,7 +53,7 @@ class InProcessChannel:
 
     def read(
         self, query: QueryId, secret: str, names: Sequence[str], cancel: CancelToken, patience: float
-    ) -> Iterator[Piece]:
+    ) -> Iterator[FileChunk]:
         self._check_open()
         for index, path in enumerate(self._service.files(query, secret, names)):
             with pa.OSFile(str(path)) as source:
@@ -108,10 +83,3 @@ class _Lease:
 
     def others(self) -> int:
         return self._service.others(self._query)
-
-
-def _find(address: str) -> WorkerService:
-    service = _services.get(address)
-    if service is None:
-        raise UserError(f"there is no worker {address} in this process")
-    return service

@@ -61,7 +61,7 @@ class Fields:
 
     def __init__(self, values: object) -> None:
         if not isinstance(values, dict):
-            raise ProtocolError("a part of a message is no set of fields")
+            raise ProtocolError("a part of a message is not a set of fields")
         self._values: dict[str, Any] = values
 
     def text(self, name: str) -> str:
@@ -99,7 +99,7 @@ class Fields:
         """Texts, each with a number."""
         values = self._of(name, list)
         if not all(type(each) is list and [type(part) for part in each] == [str, int] for each in values):
-            raise ProtocolError(f"field {name!r} of a message holds something that is no text with a number")
+            raise ProtocolError(f"field {name!r} of a message must contain pairs of a string and a number")
         return [(text, number) for text, number in values]
 
     def mapping(self, name: str) -> dict[str, str]:
@@ -108,7 +108,7 @@ class Fields:
     def texts_by_name(self) -> dict[str, str]:
         """All values, which have to be texts."""
         if not all(type(value) is str for value in self._values.values()):
-            raise ProtocolError("a part of a message does not map texts to texts")
+            raise ProtocolError("a part of a message must map strings to strings")
         return self._values
 
     def part(self, name: str) -> Fields:
@@ -137,7 +137,7 @@ class Fields:
     def _each(self, name: str, wanted: type[V]) -> tuple[V, ...]:
         values: Sequence[Any] = self._of(name, list)
         if not all(type(value) is wanted for value in values):
-            raise ProtocolError(f"field {name!r} of a message holds something that is no {wanted.__name__}")
+            raise ProtocolError(f"field {name!r} of a message must contain only {wanted.__name__}")
         return tuple(values)
 
 
@@ -147,6 +147,7 @@ _READERS: dict[Any, Callable[[Fields, str], Any]] = {
     int: Fields.integer,
     float: Fields.number,
     bool: Fields.flag,
+    str | None: Fields.maybe_text,
     int | None: Fields.maybe_integer,
     float | None: Fields.maybe_number,
     tuple[str, ...]: Fields.texts,

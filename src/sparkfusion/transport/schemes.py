@@ -14,7 +14,6 @@ from sparkfusion.transport.base import Access, Transport, WorkerChannel
 
 TRANSPORTS = "sparkfusion.transports"
 _OURS = {
-    "in-process": "sparkfusion.transport.in_process:InProcess",
     "flight": "sparkfusion.transport.flight:Flight",
     "flight+tls": "sparkfusion.transport.flight:Flight",
 }

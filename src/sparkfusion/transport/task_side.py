@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import socket
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,12 +13,18 @@ import pyarrow as pa
 from sparkfusion.errors import ProtocolError, SparkfusionError
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.frames import compact, frames_of, write_options
+from sparkfusion.ids import FeedId, QueryId
 from sparkfusion.transport.message import pack
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds
 from sparkfusion.worker.task import TaskOrder
 
 _TURN_SECONDS = 0.5
+
+
+def begin_message(query: QueryId, feed: FeedId, task: int) -> bytes:
+    """What a task says first when it calls the coordinator. `feed_service.py` reads it."""
+    return pack("begin", {"query": query, "feed": feed, "task": task, "host": socket.gethostname()})
 
 
 class TaskSide(ABC):
@@ -43,7 +50,7 @@ class TaskSide(ABC):
 
     def answer(self, kind: str, blobs: list[memoryview]) -> None:
         if kind not in ("units", "end"):
-            raise ProtocolError(f"a task cannot be told {kind!r}")
+            raise ProtocolError(f"unexpected message {kind!r} for a task")
         self._answers.put(bytes(blobs[0]) if kind == "units" and blobs else None)
 
     def close_answers(self, error: Exception | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Prove that a query gives the same answer distributed as on a single node.
+"""Check that a query gives the same answer distributed as on a single node.
 
 `assert_distributed_eq(session, sql)` for tests, `verify_query` and `Report` for many queries.
 """

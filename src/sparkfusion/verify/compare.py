@@ -1,4 +1,4 @@
-"""Two answers side by side: schema, then rows as a multiset of typed values. Pure; no session needed."""
+"""Compare two answers: the schema, then the rows as a multiset of typed values. Pure functions, without a session."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DifferenceKind = Literal["schema", "row count", "missing row", "extra row", "ord
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that differs, in words; `count` is how many rows it stands for."""
+    """One difference, in words; `count` is the number of rows with it."""
 
     kind: DifferenceKind
     text: str
@@ -50,7 +50,8 @@ class Comparison:
         return any(difference.kind in kinds for difference in self.differences)
 
     def describe(self) -> str:
-        """Several lines for people: the totals, the first differences, the float count, the notes."""
+        """Several lines of text: the totals, the first differences, the number of floats that needed tolerance, the
+        notes."""
         lines = ["equal" if self.equal else "different"]
         if self.missing_rows or self.extra_rows:
             lines[0] += f": {self.missing_rows} rows missing, {self.extra_rows} rows too many"
@@ -68,7 +69,7 @@ def compare_tables(
     options: CompareOptions | None = None,
     order: Sequence[OrderKey] = (),
 ) -> Comparison:
-    """Compare two answers; `order` is checked on `actual` only, ties are free.
+    """Compare two answers. `order` is checked on `actual` only; tied rows may be in any order.
 
     >>> compare_tables(pa.table({"a": [1, 1, 2]}), pa.table({"a": [1, 2, 2]})).describe().splitlines()[0]
     'different: 1 rows missing, 1 rows too many'
@@ -100,7 +101,7 @@ def compare_tables(
 
 
 def schema_differences(expected: pa.Schema, actual: pa.Schema, options: CompareOptions) -> list[str]:
-    """Names and types by position; nullability only on request; metadata never."""
+    """The differences of names and types, by position. Nullability is compared only on request, metadata never."""
     if len(expected) != len(actual):
         return [f"expected {len(expected)} columns {expected.names}, got {len(actual)} columns {actual.names}"]
     found = []
@@ -156,8 +157,8 @@ def row_differences(
 def match_rows(expected: pa.Table, actual: pa.Table, options: CompareOptions) -> RowMatch:
     """Pair the rows of two tables of the same types, with multiplicity.
 
-    Bit-equal rows are paired by one grouping over both tables; only what is left, rows with float noise or real
-    differences, is looked at row by row. 100,000 rows of ten columns take well under a second when equal.
+    Bit-equal rows are paired by one grouping over both tables. Only the other rows, with float noise or real
+    differences, are compared one by one. 100,000 rows of ten columns take well under a second when equal.
     """
     if expected.num_columns == 0:
         return _match_empty_rows(expected.num_rows, actual.num_rows)
@@ -185,7 +186,7 @@ def _net_counts(columns: Sequence[EncodedColumn], expected_rows: int, actual_row
     side = pa.array([1] * expected_rows + [-1] * actual_rows, pa.int64())
     row = pa.array(range(expected_rows + actual_rows), pa.int64())
     table = pa.table({**keys, "side": side, "row": row})
-    # A row of the side that has too many is the one to show: take the first expected and the last actual one.
+    # Differences show a row of the side that has too many: the first expected or the last actual one.
     totals = table.group_by(list(keys)).aggregate([("side", "sum"), ("row", "min"), ("row", "max")])
     totals = totals.filter(pc.not_equal(totals["side_sum"], 0))
     net = totals["side_sum"].to_pylist()
@@ -226,7 +227,7 @@ def _match_floats(
 def _shape_groups(
     columns: Sequence[EncodedColumn], remaining: Sequence[tuple[int, int]]
 ) -> list[list[tuple[int, int]]]:
-    """The remaining rows, those together that differ in nothing but floats."""
+    """The remaining rows, grouped so that the rows of a group differ only in floats."""
     if not remaining:
         return []
     rows = pa.array([row for row, _ in remaining], pa.int64())

@@ -1,7 +1,7 @@
 """The declared order of a query: read from the single-node logical plan, checked on an answer.
 
-The order is what the outermost ORDER BY says. Ties are free, NaN is larger than every number, and nulls come where
-the plan puts them.
+The order is that of the outermost ORDER BY. Tied rows may be in any order, NaN is larger than every number, and NULLs
+are where the plan puts them.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class OrderKey:
 
 
 @dataclass(frozen=True)
-class DeclaredOrder:
-    """The leading keys that can be seen in the answer, and the ones after them that cannot."""
+class DeclaredSortOrder:
+    """The leading keys whose values are in the answer, and the keys after them, which cannot be checked."""
 
     keys: tuple[OrderKey, ...] = ()
     unchecked: tuple[str, ...] = ()
@@ -50,24 +50,24 @@ class DeclaredOrder:
         return (f"order by {', '.join(self.unchecked)} not checked: not computable from the output columns",)
 
 
-def declared_order(plan: LogicalPlan, answer: pa.Table) -> DeclaredOrder:
+def declared_order(plan: LogicalPlan, answer: pa.Table) -> DeclaredSortOrder:
     """The order that `plan`, a logical plan before optimization, promises for its output.
 
-    `answer` is a sample of the output (the single-node answer): an expression is a key only if it can be computed
-    from it. A key behind one that cannot be seen says nothing, so checking stops at the first such key.
+    `answer` is a sample of the output (the single-node answer): an expression is a key only if it can be computed from
+    it. Keys after one that cannot be computed say nothing, so checking stops at the first such key.
     """
     found = _find_sort(plan)
     if found is None:
-        return DeclaredOrder()
+        return DeclaredSortOrder()
     sort, outputs = found
     keys: list[OrderKey] = []
     sort_exprs = sort.sort_exprs()
     for position, sort_expr in enumerate(sort_exprs):
         key = _key(sort_expr, sort.schema().field_names(), outputs)
         if key is None or ranks(answer, key) is None:
-            return DeclaredOrder(tuple(keys), tuple(str(e.expr().canonical_name()) for e in sort_exprs[position:]))
+            return DeclaredSortOrder(tuple(keys), tuple(str(e.expr().canonical_name()) for e in sort_exprs[position:]))
         keys.append(key)
-    return DeclaredOrder(tuple(keys))
+    return DeclaredSortOrder(tuple(keys))
 
 
 def _find_sort(plan: LogicalPlan) -> tuple[df_expr.Sort, list[int | None]] | None:
@@ -89,7 +89,8 @@ def _find_sort(plan: LogicalPlan) -> tuple[df_expr.Sort, list[int | None]] | Non
 
 
 def as_expr(expression: object) -> df_expr.Expr:
-    """Plan nodes give bare expressions, which DataFrame methods refuse: the same expression as DataFusion's `Expr`."""
+    """The expression of a plan node as DataFusion's `Expr`. Plan nodes return bare expressions, which DataFrame methods
+    refuse."""
     return expression if isinstance(expression, df_expr.Expr) else df_expr.Expr(expression)
 
 
@@ -115,7 +116,7 @@ def _key(sort_expr: df_expr.SortExpr, names: Sequence[str], outputs: Sequence[in
 
 
 def order_violation(table: pa.Table, keys: Sequence[OrderKey]) -> str | None:
-    """Where `table` is not sorted by `keys`, in words; None if it is."""
+    """A description of the first place where `table` is not sorted by `keys`; None if it is sorted."""
     columns = [found for key in keys if (found := ranks(table, key)) is not None]
     if not columns:
         return None
@@ -135,7 +136,8 @@ def ranks(table: pa.Table, key: OrderKey) -> list[int] | None:
 
 
 def rank_values(values: pa.Array, *, ascending: bool, nulls_first: bool) -> list[int] | None:
-    """Dense ranks of an array in DataFusion's order; None for types without one that we know (lists, structs)."""
+    """Dense ranks of an array in DataFusion's sort order; None for types whose sort order we do not know (lists,
+    structs)."""
     values = plain(values)
     if pa.types.is_null(values.type):
         return [0] * len(values)
@@ -159,7 +161,8 @@ def _key_values(table: pa.Table, key: OrderKey) -> pa.Array | None:
 
 
 def _evaluate(table: pa.Table, key: OrderKey) -> pa.Array | None:
-    """A key expression over the answer itself. The answer has lost the table qualifiers of the plan: try each one."""
+    """Evaluate a key expression over the answer. The answer has no table qualifiers, so each qualifier of the
+    expression is tried."""
     if key.expression is None or len(set(table.column_names)) != table.num_columns or "random()" in key.label:
         return None
     for qualifier in (None, *_qualifiers(key.label)):
@@ -168,7 +171,7 @@ def _evaluate(table: pa.Table, key: OrderKey) -> pa.Array | None:
             dataframe = SessionContext(SessionConfig().with_target_partitions(1)).from_arrow(table.combine_chunks())
             dataframe = dataframe if qualifier is None else dataframe.alias(qualifier)
             found = dataframe.select(key.expression.alias("key")).to_arrow_table().column("key")
-        except Exception:  # DataFusion raises plain exceptions; a key that does not resolve is "cannot be seen"
+        except Exception:  # DataFusion raises plain exceptions; such a key cannot be checked
             continue
         return pa.concat_arrays([plain(chunk) for chunk in found.chunks]) if found.num_chunks else None
     return None

@@ -1,8 +1,8 @@
-"""Columns as group keys: what makes vectorised comparison possible for every Arrow type.
+"""Encode columns as group keys, so that columns of every Arrow type can be compared with Arrow's kernels.
 
-Both answers are laid one after the other and encoded together, so that equal values get equal keys. Each column gives
-two keys: `full`, equal only for bit-equal values, and `shape`, equal for values that differ in nothing but the
-magnitude of finite floats. The floats themselves are kept beside them.
+Both answers are concatenated and encoded together, so that equal values get equal keys. Each column has two keys:
+`full` is equal only for bit-equal values, and `shape` is equal for values that differ only in finite floats. The floats
+themselves are kept in addition.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _EPSILON = {16: 2.0**-10, 32: 2.0**-23, 64: 2.0**-52}
 
 @dataclass(frozen=True)
 class FloatColumn:
-    """The finite floats of one column, one tuple for each row, and the tolerance its type asks for."""
+    """The finite floats of one column, one tuple for each row, and the tolerance for its type."""
 
     values: Sequence[Floats]
     relative_tolerance: float
@@ -97,7 +97,8 @@ def _encode_floats(array: pa.Array, declared: pa.DataType, options: CompareOptio
 
 
 def _float_classes(array: pa.Array) -> pa.Array:
-    """0 for a finite number, 1 NaN, 2 infinity, 3 minus infinity, null for null: what tolerance never bridges."""
+    """The class of each float: 0 finite, 1 NaN, 2 infinity, 3 minus infinity, null for null. Floats of different
+    classes are never equal, whatever the tolerance."""
     zero = pa.scalar(0.0, array.type)
     infinite = pc.if_else(pc.greater(array, zero), pa.scalar(2, pa.int8()), pa.scalar(3, pa.int8()))
     not_nan = pc.if_else(pc.is_inf(array), infinite, pa.scalar(0, pa.int8()))

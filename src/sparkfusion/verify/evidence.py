@@ -1,4 +1,4 @@
-"""Proof that a query was really distributed: the tasks that were seen to finish, not the ones that were planned."""
+"""Evidence that a query was really distributed: the tasks that finished, not the ones that were planned."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from sparkfusion.observe.events import Event, QueryFailed, QueryFinished, TaskFi
 from sparkfusion.verify.subject import VerifiableSession
 
 LAST_EVENT_SECONDS = 5.0
-"""How long the last event may be on its way after the answer is there."""
+"""How many seconds after the answer the last event may arrive."""
 
 
 @dataclass
 class Evidence:
-    """A subscriber for the distributed leg. Used as a context manager around it; events come from any thread."""
+    """A subscriber for the distributed leg, and a context manager around it. Any thread may deliver events."""
 
     session: VerifiableSession
     _tasks: dict[QueryId, dict[StageId, set[int]]] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Evidence:
             self._unsubscribe()
 
     def wait(self) -> None:
-        """Wait until the query's last event is in, if it is still on its way."""
+        """Wait until the query's last event has arrived."""
         self._ended.wait(LAST_EVENT_SECONDS)
 
     def _see(self, event: Event) -> None:
@@ -60,5 +60,5 @@ class Evidence:
 
     @property
     def widest_stage(self) -> int:
-        """Most tasks in one stage. Under two, no work was divided."""
+        """The most tasks of one stage. With fewer than two, no work was divided."""
         return max((len(tasks) for tasks in self._stages.values()), default=0)

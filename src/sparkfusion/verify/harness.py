@@ -1,4 +1,4 @@
-"""The differential harness: one query, three legs, one outcome.
+"""Verify one query: run it in three ways (legs), and compare the answers.
 
 | leg         | what runs                                                        | a difference here means           |
 |-------------|------------------------------------------------------------------|-----------------------------------|
@@ -46,7 +46,8 @@ def verify_query(
     options: CompareOptions | None = None,
     reproducer_dir: str | Path | None = None,
 ) -> VerifyResult:
-    """Run a query in three legs and compare. Never raises for a wrong answer or a failing query: see the outcome.
+    """Run a query in three legs and compare the answers. A wrong answer or a failing query is an outcome and does not
+    raise.
 
     Args:
         session: where the query runs; its settings decide how it is distributed.
@@ -54,7 +55,7 @@ def verify_query(
         name: a short name for reports and for the reproducer's directory.
         params: values for `$name` in the SQL text.
         options: how strictly answers are compared.
-        reproducer_dir: where a failure writes its reproducer; without it nothing is written.
+        reproducer_dir: the directory for the reproducer of a failure; without it nothing is written.
     """
     options = options or CompareOptions()
     session = OwnSession(session) if isinstance(session, Session) else session
@@ -87,10 +88,10 @@ def assert_distributed_eq(
     options: CompareOptions | None = None,
     reproducer_dir: str | Path | None = None,
 ) -> VerifyResult:
-    """Raise `VerificationError` unless the query is proved to give its single-node answer when distributed.
+    """Raise `VerificationError` unless the query was distributed and gave its single-node answer.
 
     A query that was not really distributed fails, unless `require_distributed=False`. A query that fails in the same
-    way in every leg fails too, unless `expect_error=True`: a typing error in a test is no proof. A failure writes a
+    way in every leg fails too, unless `expect_error=True`: a typo in a test proves nothing. A failure writes a
     reproducer to `reproducer_dir`, or to a new temporary directory, and the error names it.
     """
     reproducer_dir = reproducer_dir or Path(tempfile.gettempdir()) / "sparkfusion-reproducers"
@@ -132,7 +133,7 @@ def _plan_as_text(dataframe: VerifiableDataFrame) -> str:
 
 
 def _planning_failed(session: VerifiableSession, sql: str, error: SparkfusionError) -> VerifyResult:
-    """The session refused the SQL. Parity asks plain DataFusion."""
+    """The result for SQL that the session refused: plain DataFusion should refuse it too."""
 
     def run_plain() -> pa.Table:
         return session.context.sql_with_options(sql, _READ_ONLY).to_arrow_table()
@@ -144,7 +145,7 @@ def _planning_failed(session: VerifiableSession, sql: str, error: SparkfusionErr
 
 
 def _effect(session: VerifiableSession, sql: str, params: Mapping[str, Any] | None) -> str | None:
-    """Why a statement is not run in three legs: it changes something, each time it runs."""
+    """Why a statement is not run in three legs, if it changes something each time it runs; None for queries."""
     try:
         session.context.sql_with_options(sql, _READ_ONLY, param_values=dict(params or {}))
     except Exception as error:
@@ -190,7 +191,7 @@ def _verify_frame(
 
 
 def _incomparable(text: str, dataframe: VerifiableDataFrame, why: str) -> VerifyResult:
-    """There is no single node to compare with: the distributed leg runs alone."""
+    """The result for a query that cannot run on a single node: only the distributed leg runs."""
     distributed, _ = _time_leg("distributed", dataframe.collect)
     failed = f"; distributed it fails with: {_error_text(distributed)}" if distributed.error is not None else ""
     legs = (Leg("single node"), Leg("round trip"), distributed)

@@ -1,4 +1,4 @@
-"""Waiting for native work so that Ctrl-C gets through."""
+"""Wait for native code in a way that Ctrl-C interrupts."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _TURN_SECONDS = 0.2
 
 
 def interruptible(call: Callable[[], T]) -> T:
-    """Run a call on a thread of its own and wait for it in short turns.
+    """Run a call on a thread of its own and wait for it in short steps.
 
-    A Ctrl-C ends the wait at once. The call itself goes on until it notices or the process ends: native code that
-    never yields cannot be stopped, but it cannot hold the user either.
+    Ctrl-C ends the wait at once. The call itself continues until it notices or the process ends: native code that never
+    yields cannot be stopped, but the user does not have to wait for it.
     """
     done: list[T] = []
     failed: list[BaseException] = []

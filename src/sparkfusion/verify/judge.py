@@ -1,4 +1,4 @@
-"""Is this leg's answer right? The plain comparison first; limits and non-determinism only if that fails."""
+"""Judge whether a leg's answer is right: by plain comparison, and only if that fails by limits and non-determinism."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from datafusion import LogicalPlan, SessionContext
 
 from sparkfusion.verify.compare import Comparison, compare_tables
 from sparkfusion.verify.compare_options import CompareOptions
-from sparkfusion.verify.declared_order import DeclaredOrder, declared_order, order_violation
+from sparkfusion.verify.declared_order import DeclaredSortOrder, declared_order, order_violation
 from sparkfusion.verify.limits import LimitChoice, LimitNode, compare_limited, limit_choice, outermost_limit
 from sparkfusion.verify.several_answers import reason_in_answers, reason_in_plan
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """`undecided` holds the reason if it cannot be decided whether the answer is right."""
+    """The judgement of an answer. `undecided` is the reason if it cannot be decided whether the answer is right."""
 
     comparison: Comparison
     undecided: str | None = None
@@ -30,9 +30,9 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Judge:
-    """Judges answers of one query against its single-node answer. What it finds out about the query is kept.
+    """Judges answers of one query against its single-node answer. Facts about the query are cached.
 
-    `view` makes the rows of both sides comparable, if answers come from where types differ.
+    `view` makes the rows of both sides comparable, if answers come from an engine with other types.
     """
 
     reference: pa.Table
@@ -48,7 +48,7 @@ class Judge:
         comparison = compare_tables(self.view(self.reference), answer, self.options, order.keys)
         comparison = replace(comparison, notes=(*comparison.notes, *order.notes()))
         if comparison.equal or comparison.has("schema", "order"):
-            return Verdict(comparison)  # an answer that breaks its own order has no excuse
+            return Verdict(comparison)  # an answer in the wrong order is wrong in any case
         if self._freedom is not None:
             return Verdict(comparison, self._freedom)
         if self._limit is not None:
@@ -58,13 +58,13 @@ class Judge:
         return Verdict(comparison, self._instability)
 
     @cached_property
-    def _order(self) -> DeclaredOrder:
+    def _order(self) -> DeclaredSortOrder:
         try:
             order = declared_order(self.plan, self.reference)
-        except Exception as error:  # a plan node that Python cannot look into
-            return DeclaredOrder(unchecked=(f"(plan not readable: {error})",))
+        except Exception as error:  # a plan node that the Python API does not show
+            return DeclaredSortOrder(unchecked=(f"(plan not readable: {error})",))
         if order_violation(self.reference, order.keys) is not None:
-            return DeclaredOrder(unchecked=tuple(f"{key} (not kept on a single node)" for key in order.keys))
+            return DeclaredSortOrder(unchecked=tuple(f"{key} (not kept on a single node)" for key in order.keys))
         return order
 
     @cached_property

@@ -1,7 +1,8 @@
-"""LIMIT without a total order: which rows an answer must hold, and which it may choose from.
+"""LIMIT without a total order: the rows that an answer must have, and those that it may choose from.
 
-Used only when the plain comparison failed. The rows that the limit cuts from are computed on a single node from the
-logical plan with that limit taken out; rows tied on the sort keys at a border of the limit are the free choice.
+Used only when the plain comparison failed. The rows that the limit chooses from are computed on a single node, from the
+logical plan without that limit. An answer may choose among the rows that are tied on the sort keys at a border of the
+limit.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from sparkfusion.verify.encode import encode_column, plain
 from sparkfusion.verify.pairing import Closeness
 
 _PASSES_ROWS = (df_expr.Projection, df_expr.SubqueryAlias, df_expr.Sort)
-"""Nodes that give each input row once, so that a limit below them still decides which rows come out."""
+"""Nodes that return each input row once, so that a limit below them decides which rows the plan returns."""
 _KEY = "__sort_key_{}"
 
 
@@ -40,13 +41,13 @@ class LimitNode:
 
 @dataclass(frozen=True)
 class LimitChoice:
-    """What a limit leaves open: `must` rows are in every right answer, the others come out of `may`."""
+    """The rows that a limit allows: `must` rows are in every right answer, the others are chosen from `may`."""
 
     must: pa.Table
     may: pa.Table
 
     def is_open(self, options: CompareOptions) -> bool:
-        """Whether two right answers can differ. A choice among equal rows is none."""
+        """Whether two right answers can differ. They cannot if all rows to choose from are equal."""
         if self.may.num_rows < 2 or self.may.num_columns == 0:
             return False
         first = _take(self.may, [0] * self.may.num_rows)
@@ -55,7 +56,7 @@ class LimitChoice:
 
 
 def outermost_limit(plan: LogicalPlan) -> LimitNode | None:
-    """The limit that decides which rows come out of the plan, if nothing but projections and sorts is above it."""
+    """The limit that decides which rows the plan returns, if there are only projections and sorts above it."""
     above: list[LogicalPlan] = []
     while isinstance(plan.to_variant(), _PASSES_ROWS):
         above.append(plan)
@@ -64,7 +65,7 @@ def outermost_limit(plan: LogicalPlan) -> LimitNode | None:
 
 
 def inner_limits(plan: LogicalPlan) -> Iterator[LimitNode]:
-    """All limits below `plan`, except those inside subquery expressions, which no plan node gives access to."""
+    """All limits below `plan`, except those inside subquery expressions, which plan nodes do not show."""
     for child in plan.inputs():
         if isinstance(child.to_variant(), df_expr.Limit):
             yield LimitNode(child, ())
@@ -72,7 +73,8 @@ def inner_limits(plan: LogicalPlan) -> Iterator[LimitNode]:
 
 
 def limit_choice(limit: LimitNode, context: SessionContext, options: CompareOptions) -> LimitChoice:
-    """Run the limit's input on a single node and divide its rows. Raises ValueError where that cannot be decided."""
+    """Run the limit's input on a single node and divide its rows into `must` and `may`. Raises ValueError if that
+    cannot be decided."""
     skip, fetch = _bounds(limit.plan.to_variant())
     dataframe, keys = _without_limit(limit, context)
     table = dataframe.to_arrow_table()
@@ -91,7 +93,8 @@ def limit_choice(limit: LimitNode, context: SessionContext, options: CompareOpti
 
 
 def compare_limited(choice: LimitChoice, answer: pa.Table, expected_rows: int, options: CompareOptions) -> Comparison:
-    """Judge an answer by containment: the right number of rows, every `must` row, the rest out of `may`."""
+    """Compare an answer with a choice: it must have the right number of rows, every `must` row, and other rows only
+    from `may`."""
     if answer.num_rows != expected_rows:
         text = f"expected {expected_rows} rows, got {answer.num_rows}"
         return Comparison((Difference("row count", text),))
@@ -180,9 +183,9 @@ def _tie_groups(
 
 
 def _merge_close(ranks: list[int], values: pa.Array, options: CompareOptions) -> tuple[list[int], list[bool]]:
-    """Give neighbouring floats within tolerance one rank, and say which rows that concerns.
+    """Give neighbouring floats within tolerance the same rank, and return which rows changed.
 
-    Where last digits decided the order, later sort keys decided nothing: such rows are tied.
+    Where the last digits of floats decided the order, later sort keys had no effect, so such rows count as tied.
     """
     floats = encode_column([values], options).floats
     noisy = [False] * len(ranks)
@@ -209,5 +212,5 @@ def _take(table: pa.Table, rows: Sequence[int]) -> pa.Table:
         return table.take(pa.array(rows, pa.int64()))
     except pa.ArrowNotImplementedError:  # string and binary views
         return pa.concat_tables([table.slice(row, 1) for row in rows]).combine_chunks()
-    except pa.ArrowInvalid:  # dictionaries that hold NULL, which Arrow does not make one of
+    except pa.ArrowInvalid:  # dictionaries with NULL, which Arrow does not unify
         return pa.concat_tables([table.slice(row, 1) for row in rows])

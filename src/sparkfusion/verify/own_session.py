@@ -1,4 +1,4 @@
-"""A session of sparkfusion in the form that verification needs."""
+"""Adapt a session of sparkfusion to the interface of verify."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def _tell_nobody(leg: str) -> None:
 
 
 class OwnSession:
-    """Makes DataFrames of a session's queries. `tell` is called with what a verification does next, from any thread."""
+    """Makes DataFrames of a session's queries. `tell` is called with the next step of a verification, from any
+    thread."""
 
     def __init__(self, session: Session, tell: Callable[[str], None] = _tell_nobody) -> None:
         self.context = session.context
@@ -56,7 +57,7 @@ class OwnDataFrame:
         return self._query.inner
 
     def distribution(self) -> Distribution:
-        """How the query runs when it is split, which is what a verification is about."""
+        """How the query is distributed."""
         self._tell("planning")
         return self._plan().distribution
 
@@ -84,7 +85,8 @@ class OwnDataFrame:
 def run_round_trip(engine: Engine, query: LazyQuery, planned: Planned) -> pa.Table:
     """The rows of a query whose plan is encoded and decoded once, and run as a whole in this process.
 
-    If they are wrong, encoding lost something; if only the distributed answer is wrong, sparkfusion is.
+    If these rows are wrong, encoding lost something. If only the distributed answer is wrong, the fault is in its
+    execution.
     """
     schema = query.schema
     if planned.plan is None:
@@ -95,6 +97,6 @@ def run_round_trip(engine: Engine, query: LazyQuery, planned: Planned) -> pa.Tab
     context = task_context(planned.options, Surroundings(config.machine_memory() // 2, prepare=engine.tables.prepare))
     decoded = ExecutionPlan.from_bytes(context, encode(root))
     batches = [batch.to_pyarrow() for batch in context.execute(decoded, 0)]
-    batches = [batch for batch in batches if batch.num_rows]  # as everywhere: only rows decide the schema
+    batches = [batch for batch in batches if batch.num_rows]  # as everywhere, only batches with rows decide the schema
     schema = decide_schema(schema, batches[0].schema) if batches else schema
     return pa.Table.from_batches([conform(batch, schema) for batch in batches], schema=schema)

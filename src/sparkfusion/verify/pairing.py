@@ -1,4 +1,4 @@
-"""Pairing rows that differ only in floats: a multiset matching that small differences cannot upset."""
+"""Pair rows that differ only in floats: a multiset matching with tolerance."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from math import copysign
 from sparkfusion.verify.encode import Floats
 
 WORK_LIMIT = 5_000_000
-"""Row comparisons spent on one group of rows; far more than honest float noise needs."""
+"""The most row comparisons for one group of rows; far more than usual float noise needs."""
 
 
 @dataclass(frozen=True)
 class Closeness:
-    """When two rows' floats are the same number. One relative tolerance for each float of the row."""
+    """Decides whether the floats of two rows are equal, with a relative tolerance for each float of the row."""
 
     relative: Floats
     absolute: float
@@ -27,14 +27,14 @@ class Closeness:
         return True
 
     def reach(self, value: float, column: int) -> float:
-        """How far a close number can be from `value`; a little generous, the exact check follows."""
+        """The largest distance of a close number from `value`. It is slightly too large; the exact check follows."""
         relative = self.relative[column]
         return (relative * abs(value) / max(1.0 - relative, 0.5) + self.absolute) * 1.0001
 
 
 @dataclass
 class Pairing:
-    """Which rows found a partner, and what the floats cost: values that needed tolerance, the worst relative error."""
+    """Which rows have a partner, how many floats needed tolerance, and the largest relative error."""
 
     tolerated: int = 0
     worst: float = 0.0
@@ -54,8 +54,9 @@ class Pairing:
 def pair(left: Sequence[Floats], right: Sequence[Floats], close: Closeness) -> Pairing:
     """Pair as many rows as possible; the result holds the positions of those without a partner.
 
-    Sorted side by side almost always fits. Where it does not (noise swapped two rows, or a row is really different)
-    a maximum matching decides, so a wrong early choice never makes a right answer look wrong.
+    Sorting both sides and pairing row by row almost always works. Where it does not (noise swapped two rows, or a row
+    is really different), a maximum matching decides, so that a wrong early choice never makes a right answer look
+    wrong.
     """
     left_order = sorted(range(len(left)), key=lambda row: left[row])
     right_order = sorted(range(len(right)), key=lambda row: right[row])

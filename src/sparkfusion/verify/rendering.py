@@ -1,4 +1,4 @@
-"""Values as text for messages. Never raises: nanosecond times need no pandas here, long values are cut."""
+"""Values as text for messages. Never raises. Nanosecond times need no pandas, and long values are cut."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def render_row(table: pa.Table, row: int) -> str:
 
 
 def render_value(column: pa.ChunkedArray, row: int) -> str:
-    """One value: strings and bytes quoted, null as NULL, anything else the way Arrow prints it."""
+    """One value: strings and bytes quoted, null as NULL, anything else as Arrow prints it."""
     scalar = column[row]
     if not scalar.is_valid:
         return "NULL"

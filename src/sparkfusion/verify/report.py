@@ -11,7 +11,7 @@ from sparkfusion.verify.result import Outcome, VerifyResult
 
 
 class Report:
-    """Collects results; keeps their summaries, not their answers, so a long run does not fill the memory."""
+    """Collects results. It keeps their summaries and not their answers, so that a long run does not fill the memory."""
 
     def __init__(self, results: Iterable[VerifyResult] = ()) -> None:
         self._rows: list[dict[str, Any]] = []
@@ -38,9 +38,9 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether the run is a proof: a query was distributed and right, none failed, all were compared.
+        """Whether the run succeeded: at least one query was distributed and right, none failed, and all were compared.
 
-        Queries that were not distributed may be among them. Without any query it is no success.
+        Some queries may not have been distributed. False if there was no query.
         """
         return self.failures == 0 and self.not_compared == 0 and self.really_distributed > 0
 

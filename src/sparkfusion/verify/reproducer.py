@@ -1,4 +1,4 @@
-"""What a failure leaves behind: everything needed to look at it again, in one directory."""
+"""Reproducers: everything that is needed to examine a failure later, in one directory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def write_reproducer(
     """Write a new directory below `directory`, readable by its owner only, and return it.
 
     It holds `query.sql`, `stages.json`, `explain.txt`, `config.json`, `comparison.txt` and each leg's answer as an
-    Arrow IPC file. An explain that fails is written as its error, so a reproducer never hides the failure behind it.
+    Arrow IPC file. If explain fails, its error is written instead, so that the reproducer is complete.
     """
     directory.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(prefix=f"{_slug(result)}-", dir=directory))

@@ -1,4 +1,4 @@
-"""What verifying one query gives: an outcome, the legs behind it, and how it was distributed."""
+"""The result of verifying one query: an outcome, the legs, and how the query was distributed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Outcome(StrEnum):
     WRONG_ANSWER = "wrong answer"  # only the distributed answer differs
     ERROR_MISMATCH = "error mismatch"  # some legs fail, or with different kinds of errors
     BOTH_FAILED = "both failed"  # error parity: every leg fails with the same kind of error
-    NOT_COMPARABLE = "not comparable"  # several right answers, which differ; or no single node can answer
+    NOT_COMPARABLE = "not comparable"  # there are several right answers, or the query cannot run on a single node
 
     @property
     def failed(self) -> bool:
@@ -57,7 +57,7 @@ class Leg:
 class VerifyResult:
     """The result for one query. `leg` names the leg that differs; `comparison` is that leg's, or the last one's.
 
-    `stages` and `tasks` count what was seen to run in the distributed leg; `graph` is what was planned.
+    `stages` and `tasks` count those that really ran in the distributed leg; `graph` is the plan.
     """
 
     query: str
@@ -84,7 +84,7 @@ class VerifyResult:
         return next((leg for leg in self.legs if leg.name == name), Leg(name))
 
     def describe(self) -> str:
-        """Several lines for people: the outcome with its reason, each leg, the first differences."""
+        """Several lines of text: the outcome with its reason, each leg, the first differences."""
         head = f"{self.name or 'query'}: {self.outcome}"
         if self.leg is not None and self.outcome is not Outcome.BOTH_FAILED:
             head += f" in the {self.leg} leg"

@@ -1,4 +1,4 @@
-"""Queries with more than one right answer. Asked only after a comparison failed, so it never excuses a good one."""
+"""Find out whether a query has more than one right answer. Used only after a comparison failed."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ OTHER_PARTITIONINGS: tuple[Mapping[str, str], ...] = (
 
 
 def reason_in_plan(plan: LogicalPlan, context: SessionContext, options: CompareOptions) -> str | None:
-    """Why a query with this logical plan has no single right answer, read from the plan; None if nothing says so.
+    """Why a query with this logical plan has no single right answer, read from the plan; None if the plan shows no
+    reason.
 
-    The outermost limit is not counted: its freedom is measured by `limits`. A limit inside is run on a single node: if
-    its cut falls between different sort keys, or between equal rows, it is no reason.
+    The outermost limit does not count, because `limits` handles it. An inner limit is run on a single node. It is not a
+    reason if it cuts between different sort keys, or between equal rows.
     """
     text = _LITERAL.sub("", plan.display_indent())
     volatile = _VOLATILE.search(text)
@@ -74,9 +75,10 @@ def _open_limit(plan: LogicalPlan, text: str, context: SessionContext, options: 
 def reason_in_answers(
     plan: LogicalPlan, settings: Mapping[str, str], answer: pa.Table | None, options: CompareOptions
 ) -> str | None:
-    """Run the plan again on a single node with other partitionings: different answers prove that it has several.
+    """Run the plan again on a single node with other partitionings. Different answers prove that it has several right
+    ones.
 
-    This finds what no plan shows: window functions over ties, volatile Python functions.
+    This finds reasons that a plan does not show: window functions over ties, volatile Python functions.
     """
     for change in OTHER_PARTITIONINGS:
         try:

@@ -1,4 +1,4 @@
-"""What the harness asks of a session and of its DataFrames. `OwnSession` fulfils it."""
+"""The interface of sessions and DataFrames that verify uses. `OwnSession` implements it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class VerifiableDataFrame(Protocol):
 
 
 class VerifiableSession(Protocol):
-    """Makes frames from SQL and tells what happens while they run. Its `context` is asked about ties and limits."""
+    """Makes DataFrames from SQL and emits events while they run. Its `context` runs the checks of ties and limits."""
 
     def sql(self, query: str, param_values: Mapping[str, Any] | None = None, /) -> Any: ...
 
@@ -43,7 +43,7 @@ class VerifiableSession(Protocol):
 
 
 def datafusion_settings_of(session: VerifiableSession) -> dict[str, str]:
-    """The settings that DataFusion's own `SessionConfig` takes."""
+    """The session's settings that DataFusion's own `SessionConfig` accepts."""
     runtime = "datafusion.runtime."  # limits of memory and disk, not options of planning or execution
     listed = session.config.items()
     return {name: value for name, value in listed if name.startswith("datafusion.") and not name.startswith(runtime)}

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 
 class AwakeClock:
-    """Seconds in which somebody here could have listened.
+    """Counts the seconds in which this process was able to listen.
 
-    Who waits for a sign of life calls `tick` at every turn of its loop. If the machine is too busy to run the loop, or
-    the process is suspended, a turn takes long. That says nothing about the other side, whose message may be waiting
-    here, unread. So a turn counts as twice its interval at most. Any thread may read `now`; one thread ticks.
+    Code that waits for a sign of life calls `tick` at every turn of its loop. If the machine is too busy to run the
+    loop, or the process is suspended, a turn takes long. That says nothing about the other side, whose message may be
+    waiting here, unread. So a turn counts as twice its interval at most. Any thread may read `now`; one thread ticks.
 
     >>> times = iter([100.0, 100.5, 130.0, 130.5])
     >>> clock = AwakeClock(0.5, lambda: next(times))

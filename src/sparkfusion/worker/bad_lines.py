@@ -32,7 +32,7 @@ _HINTS = {
 }
 
 RunPlan = Callable[[bytes], None]
-"""Runs an encoded plan of one partition, and raises what it raises."""
+"""Runs an encoded plan of one partition, and raises its error."""
 
 
 def is_about_lines(error: SparkfusionError) -> bool:

@@ -17,11 +17,11 @@ from sparkfusion.worker.copy import CopySink
 from sparkfusion.worker.run_task import run_task
 from sparkfusion.worker.task import TaskOrder, TaskReport
 from sparkfusion.worker.task_context import Surroundings
-from sparkfusion.worker.user_functions import NO_FUNCTIONS, OwnFunctions, feed_end_of, prepare_of
+from sparkfusion.worker.user_functions import NO_OWN_FUNCTIONS, OwnFunctions, feed_end_of, prepare_of
 
 
 def _no_rows(batch: pa.RecordBatch) -> None:
-    raise InternalError("a task has rows for the consumer, and no way to it")
+    raise InternalError("a task has rows for the consumer but no connection to it")
 
 
 def _ignore(data: memoryview) -> None:
@@ -61,7 +61,7 @@ def carry_out(
     stores: TaskStores,
     ends: TaskEnds,
     cancel: CancelToken,
-    own: OwnFunctions = NO_FUNCTIONS,
+    own: OwnFunctions = NO_OWN_FUNCTIONS,
 ) -> TaskReport:
     """Run a task whose inputs are local files, in this thread. Raises classified errors, as `run_task` does."""
     around = replace(around, prepare=prepare_of(order, own), spills=order.spills)

@@ -31,7 +31,7 @@ _ONE_FILE = {"datafusion.execution.minimum_parallel_output_files": "1"}  # tasks
 
 
 @dataclass(frozen=True)
-class CopyOrder:
+class CopySpec:
     """How tasks write.
 
     Attributes:
@@ -71,10 +71,10 @@ class CopySink:
     """Collects a task's frames in a store, and writes them to the user's files when the task is done. The manifest then
     names these files."""
 
-    def __init__(self, key: TaskKey, store: FrameStore, order: CopyOrder) -> None:
+    def __init__(self, key: TaskKey, store: FrameStore, spec: CopySpec) -> None:
         self._key = key
         self._store = store
-        self._order = order
+        self._spec = spec
         self._frames = FileSink(key, store)
         self._rows = 0
 
@@ -86,14 +86,14 @@ class CopySink:
         self._frames.finish()
         if self._rows == 0:
             return Manifest(self._key)
-        own = Path(self._order.staging) / f"{self._key.stage}-{self._key.task}-{self._key.attempt}"
+        own = Path(self._spec.staging) / f"{self._key.stage}-{self._key.task}-{self._key.attempt}"
         own.mkdir()
         frames = self._store.attempt_directory(self._key, in_memory=False)
-        context = copy_context({**self._order.options, **_ONE_FILE})
+        context = copy_context({**self._spec.options, **_ONE_FILE})
         try:
-            copy_frames(context, frames, f"{own}/", self._order.rest, self._order.target)
+            copy_frames(context, frames, f"{own}/", self._spec.rest, self._spec.target)
         finally:  # DataFusion makes the directories that a file needs, also after the query has removed them
-            gone = SharedHome.is_gone(Path(self._order.staging))
+            gone = SharedHome.is_gone(Path(self._spec.staging))
         if gone:
             raise QueryCancelledError("the query has ended", where=self._key)
         self._store.discard(self._key)

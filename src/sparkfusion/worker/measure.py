@@ -48,7 +48,7 @@ def _sum(operators: tuple[OperatorMetrics, ...]) -> OperatorMetrics:
     )
 
 
-def _elapsed(metrics: MetricsSet) -> int | None:
+def _elapsed_time(metrics: MetricsSet) -> int | None:
     """The time an operator took. A scan counts reading and decoding under names of their own, and has almost nothing
     under the usual name."""
     scanning = metrics.sum_by_name(_SCANNING)
@@ -62,7 +62,7 @@ def _shorten(name: str) -> str:
 
 def _walk(plan: ExecutionPlan, depth: int) -> list[OperatorMetrics]:
     metrics = plan.metrics()
-    elapsed = _elapsed(metrics) if metrics is not None else None
+    elapsed = _elapsed_time(metrics) if metrics is not None else None
     found = [
         OperatorMetrics(
             name=_shorten(plan.display().strip()),

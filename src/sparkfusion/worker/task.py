@@ -9,7 +9,7 @@ from typing import Literal
 from sparkfusion.exchange.manifest import Manifest
 from sparkfusion.feed.rejected import Rejected
 from sparkfusion.ids import ExchangeId, SourceFile, TaskKey
-from sparkfusion.worker.copy import CopyOrder
+from sparkfusion.worker.copy import CopySpec
 from sparkfusion.worker.unit_files import FeedInput
 
 Destination = Literal["store", "consumer"]
@@ -57,7 +57,7 @@ class TaskOrder:
     outputs: int = 1
     options: Mapping[str, str] = field(default_factory=dict)
     destination: Destination = "store"
-    writes: CopyOrder | None = None
+    writes: CopySpec | None = None
     compression: str = "none"
     memory_limit: int = 0
     partitions: int = 1

@@ -12,14 +12,14 @@ from sparkfusion.errors import UserError
 from sparkfusion.plan.functions import register_spark_functions
 
 RUNTIME_PREFIX = "datafusion.runtime."
-SPARK_FUNCTIONS = "sparkfusion.spark_functions"
-"""An option of tasks only: the names, with commas, that mean Spark's functions in their plan."""
+SPARK_FUNCTIONS_OPTION = "sparkfusion.spark_functions"
+"""An option that only tasks have: the names, separated by commas, that mean Spark's functions in their plan."""
 # The second one is false after a runtime option was set in a session. A context without a catalog takes no table.
-_NOT_SET = frozenset({SPARK_FUNCTIONS, "datafusion.catalog.create_default_catalog_and_schema"})
+_NOT_SET = frozenset({SPARK_FUNCTIONS_OPTION, "datafusion.catalog.create_default_catalog_and_schema"})
 
 
 PrepareContext = Callable[[SessionContext], None]
-"""Gives a fresh context what cannot travel as data: the session's object stores."""
+"""Adds to a new context what cannot be sent as data: the session's object stores."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def _runtime(around: Surroundings) -> RuntimeEnvBuilder:
 
 
 def _add_functions(context: SessionContext, options: Mapping[str, str]) -> None:
-    names = options.get(SPARK_FUNCTIONS, "")
+    names = options.get(SPARK_FUNCTIONS_OPTION, "")
     try:
         register_spark_functions(context, names.split(",") if names else ())
     except KeyError as error:

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class FeedInput:
-    """What a task is told about its feed. The provider itself stays in the coordinator.
+    """What a task knows about its feed. The provider itself stays in the coordinator.
 
     Attributes:
         files: whether units are files; otherwise a reader turns them into rows.
@@ -124,7 +124,7 @@ def _encode_literal(value: str | bytes | None, type: pa.DataType) -> bytes:
     try:
         typed = pa.scalar(value, pa.binary() if isinstance(value, bytes) else pa.string()).cast(type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise UserError(f"the partition value {value!r} is no {type}: {error}") from error
+        raise UserError(f"the partition value {value!r} is not a valid {type}: {error}") from error
     context = SessionContext()
     frame = context.from_pydict({"x": [1]}).select(lit(typed).alias("value"))
     root = decode(frame.execution_plan().to_bytes(context))

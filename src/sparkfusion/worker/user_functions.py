@@ -29,7 +29,7 @@ class OwnFunctions:
     readers: Mapping[FeedId, Reader | None] = field(default_factory=dict)
 
 
-NO_FUNCTIONS = OwnFunctions()
+NO_OWN_FUNCTIONS = OwnFunctions()
 
 
 def prepare_of(order: TaskOrder, own: OwnFunctions) -> PrepareContext | None:

@@ -169,5 +169,5 @@ def test_a_value_that_does_not_fit_is_refused(session: Session, tmp_path: Path) 
     pq.write_table(body_of(0), tmp_path / "0.parquet")
     units = [FileUnit(str(tmp_path / "0.parquet"), partition_values={"p": "a lot"})]
     session.register_feed("f", Scripted(units), schema=BODY, format="parquet", partition_columns=[("p", pa.int32())])
-    with pytest.raises(SparkfusionError, match=r"'a lot' is no int32"):
+    with pytest.raises(SparkfusionError, match=r"'a lot' is not a valid int32"):
         session.sql("select v from f").collect()

@@ -28,7 +28,7 @@ from tests.suites.feeds import (
     read_number,
 )
 
-pytestmark = [pytest.mark.sample("local", "flight", "spark-local"), ONE_STORE]
+pytestmark = [pytest.mark.sample("local", "flight"), ONE_STORE]
 
 QUERIES = {
     "streamed": "select v from f",

@@ -28,13 +28,34 @@ WRONG: dict[str, tuple[Arguments, str]] = {
     "schema of the wrong kind": ({"schema": {"a": "int"}, "reader": read_number}, "schema is a dict"),
     "list as schema": ({"schema": [("a", pa.int64())], "reader": read_number}, "schema is a list"),
     "duplicate column": ({"schema": pa.schema([("a", pa.int64())] * 2), "reader": read_number}, "a"),
-    "no tasks": ({"schema": SCHEMA, "reader": read_number, "tasks": 0}, "tasks is 0"),
-    "text as tasks": ({"schema": SCHEMA, "reader": read_number, "tasks": "2"}, "tasks is '2'"),
-    "half a task": ({"schema": SCHEMA, "reader": read_number, "tasks": 1.5}, "tasks is 1.5"),
-    "yes as tasks": ({"schema": SCHEMA, "reader": read_number, "tasks": True}, "tasks is True"),
-    "no partitions": ({"schema": SCHEMA, "reader": read_number, "partitions": 0}, "partitions is 0"),
-    "negative rows": ({"schema": SCHEMA, "reader": read_number, "rows": -1}, "rows is -1"),
-    "negative bytes": ({"schema": SCHEMA, "reader": read_number, "bytes": -1}, "bytes is -1"),
+    "no tasks": (
+        {"schema": SCHEMA, "reader": read_number, "tasks": 0},
+        "tasks must be a whole number of at least 1, not 0",
+    ),
+    "text as tasks": (
+        {"schema": SCHEMA, "reader": read_number, "tasks": "2"},
+        "tasks must be a whole number of at least 1, not '2'",
+    ),
+    "half a task": (
+        {"schema": SCHEMA, "reader": read_number, "tasks": 1.5},
+        "tasks must be a whole number of at least 1, not 1.5",
+    ),
+    "yes as tasks": (
+        {"schema": SCHEMA, "reader": read_number, "tasks": True},
+        "tasks must be a whole number of at least 1, not True",
+    ),
+    "no partitions": (
+        {"schema": SCHEMA, "reader": read_number, "partitions": 0},
+        "partitions must be a whole number of at least 1, not 0",
+    ),
+    "negative rows": (
+        {"schema": SCHEMA, "reader": read_number, "rows": -1},
+        "rows must be a whole number of at least 0, not -1",
+    ),
+    "negative bytes": (
+        {"schema": SCHEMA, "reader": read_number, "bytes": -1},
+        "bytes must be a whole number of at least 0, not -1",
+    ),
     "partition columns of a reader": (
         {"schema": SCHEMA, "reader": read_number, "partition_columns": ["k"]},
         "partition columns are for feeds of files",

@@ -77,8 +77,8 @@ def test_tasks_that_are_busy_stop_the_provider(
             with pytest.raises(QueryCancelledError):
                 next(rows)
     each = max(1, ahead // 2)
-    lanes = 1 if partitions is None else 2
-    assert asked <= 2 * max(1, ahead) + lanes * (ahead if partitions is None else each) + lanes
+    queues = 1 if partitions is None else 2
+    assert asked <= 2 * max(1, ahead) + queues * (ahead if partitions is None else each) + queues
     assert stats.found - stats.handed == stats.waiting <= ahead + 1
     assert stats.most_waiting <= ahead
     assert provider.closed == 1

@@ -23,7 +23,7 @@ from tests.suites.feeds import (
     units_seen,
 )
 
-pytestmark = pytest.mark.sample("local", "flight", "spark-local")  # units are divided among workers
+pytestmark = pytest.mark.sample("local", "flight")  # units are divided among workers
 
 SAME_PLANS = "how a plan deals with no rows is the same on every runner; there some of these are enough"
 LOCAL_GRID = "the grid is about the ledger, which is the same on every runner; there its corners are enough"

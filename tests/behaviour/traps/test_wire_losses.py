@@ -58,7 +58,7 @@ def test_lost_grouping_sets_run_on_a_single_node(connected: Connected) -> None:
 
 def test_lost_metadata_runs_on_a_single_node(connected: Connected) -> None:
     sql = "select v, arrow_metadata(with_metadata(v, 'unit', 'ms'), 'unit') as z from facts"
-    assert_single_node(connected().sql(sql), "arrow_metadata is about metadata of columns, which is lost")
+    assert_single_node(connected().sql(sql), "arrow_metadata reads column metadata, which is lost")
 
 
 @pytest.mark.parametrize("place", LOST_LITERALS)

@@ -14,7 +14,7 @@ from sparkfusion.ids import QueryId, TaskKey
 from sparkfusion.transport.base import Access, Lease, TaskEnds, TaskOrder, WorkerChannel
 from sparkfusion.transport.flight import Flight
 from sparkfusion.worker.cancel import CancelToken
-from sparkfusion.worker.server.fetch import Piece
+from sparkfusion.worker.server.fetch import FileChunk
 from sparkfusion.worker.server.version import WorkerInfo, WorkerStatus
 from sparkfusion.worker.task import TaskReport
 
@@ -70,7 +70,7 @@ class CountedChannel:
 
     def read(
         self, query: QueryId, secret: str, names: Sequence[str], cancel: CancelToken, patience: float
-    ) -> Iterator[Piece]:
+    ) -> Iterator[FileChunk]:
         self._note("read")
         return self._channel.read(query, secret, names, cancel, patience)
 

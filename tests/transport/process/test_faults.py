@@ -28,12 +28,12 @@ from sparkfusion import (
     WorkUnitFeedProvider,
 )
 from sparkfusion.observe.events import Event, TaskFailed
-from sparkfusion.transport.in_process import start_worker as start_in_process
-from sparkfusion.transport.in_process import stop_worker
 from sparkfusion.transport.process import supervised
 from sparkfusion.worker.server.guard import Guard
 from sparkfusion.worker.server.worker_options import WorkerOptions
 from tests.behaviour.probes import Counter, Gate, until
+from tests.in_process_workers import start_worker as start_in_process
+from tests.in_process_workers import stop_worker
 from tests.leaks import TASK_PROCESS
 from tests.runners import SPLIT, some_first
 from tests.transport.conftest import StartWorker
@@ -149,6 +149,7 @@ def test_a_process_that_dies_costs_one_attempt(
     assert words in failure.message
 
 
+@pytest.mark.long
 def test_a_task_that_ends_two_processes_fails_and_others_go_on(home: Home, tmp_path: Path) -> None:
     calls = Counter(tmp_path / "calls")
     right = expected(home.session)

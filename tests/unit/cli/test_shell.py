@@ -179,7 +179,7 @@ def test_the_shell_says_where_tasks_run(tmp_path: Path, monkeypatch: pytest.Monk
     path.write_text("[runner]\non = 'local'\n")
     monkeypatch.setenv("SPARKFUSION_CONFIG", str(path))
     with Shell(SessionOptions(None), ShellState()) as shell:
-        assert (shell.place, shell.title) == ("local", "sparkfusion")
+        assert (shell.target, shell.title) == ("local", "sparkfusion")
         shell.options = SessionOptions("flight://host:1?token=secret")
         assert shell.title == "sparkfusion flight://host:1"
     path.write_text("[runner]\non = 'flight://127.0.0.1:9'\n")

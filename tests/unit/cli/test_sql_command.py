@@ -217,7 +217,7 @@ def test_a_command_line_that_makes_no_sense_is_a_usage_error(invoke: Invoke, arg
 def test_a_file_whose_name_tells_no_format_is_a_table_and_that_is_said(invoke: Invoke, tmp_path: Path) -> None:
     result = invoke("sql", "-c", "select 1 as one", "-o", str(tmp_path / "x.xyz"))
     assert result.exit_code == 0
-    assert "tells no format, so it will be a table for people; --format chooses one" in result.stderr
+    assert "implies no format, so it will be a table for people; --format chooses one" in result.stderr
     assert invoke("sql", "-c", "select 1", "-o", str(tmp_path / "x.txt")).stderr == ""
 
 
@@ -228,7 +228,7 @@ def test_a_path_in_double_quotes_or_without_a_format_is_told_what_helps(invoke: 
     result = invoke("sql", "-c", f'select * from "{people}"')
     assert f"hint: write a path in single quotes: '{people}'" in result.stderr
     result = invoke("sql", "-c", f"select * from '{notes}'")
-    assert "its name tells no format" in result.stderr
+    assert "its name implies no format" in result.stderr
     made = f"create external table notes stored as csv location '{notes}'"
     assert f"hint: name it: {made}, if it is CSV; or on the command line --table notes=csv:{notes}" in result.stderr
     assert invoke("sql", "-c", f"{made}; select * from notes").exit_code == 0

@@ -51,7 +51,7 @@ def test_a_folder_of_folders_is_a_table_only_if_they_are_partitions(invoke: Invo
         pq.write_table(rows, directory / "data" / folder / "0.parquet")
     assert count(invoke, "by_year", "-t", "data") == 1
     told = invoke("sql", "-c", "select 1", "-t", "data").stderr
-    assert "no tables, by their names: notes.txt, others in data" in told
+    assert "not tables, judging by their names: notes.txt, others in data" in told
 
 
 def test_tables_of_the_file_and_flags_over_them(invoke: Invoke, directory: Path) -> None:

@@ -89,9 +89,9 @@ def test_names_with_dots_and_paths_beside_the_file(tmp_path: Path) -> None:
     [
         ("[setings]", "unknown section 'setings'\n  hint: did you mean 'settings'"),
         ("settings = 1", "'settings' is a section"),
-        ("[runner]\non = 1", "'on' takes a text"),
+        ("[runner]\non = 1", "'on' must be a string"),
         ("[runner]\nin = 'spark'", r"unknown key of \[runner\] 'in'"),
-        ("[settings]\nsparkfusion.slots = [1]", r"sparkfusion\.slots takes a text, a number"),
+        ("[settings]\nsparkfusion.slots = [1]", r"sparkfusion\.slots must be a string, a number"),
         ("[tables]\nt = 1", "table 't' has no path"),
         ("[tables.t]\npath = 'a'\nformt = 'csv'", "unknown key of table 't' 'formt'\n  hint: did you mean 'format'"),
         ("[tables.t]\npath = 'a'\noptions = 1", "a table as options"),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sparkfusion.config import available_cores, machine_memory
+from sparkfusion.config import available_cores, fair_share, machine_memory, task_share
 
 
 @pytest.fixture(autouse=True)
@@ -34,3 +34,10 @@ def test_memory_of_a_system_that_does_not_tell(monkeypatch: pytest.MonkeyPatch, 
     machine_memory.cache_clear()
     monkeypatch.setattr(os, "sysconf", refuse)
     assert 0 < machine_memory() <= max(known, 4 << 30)
+
+
+def test_a_task_has_the_share_of_each_of_its_partitions_as_far_as_there_are_slots() -> None:
+    assert task_share(1, 4) == fair_share(4)
+    assert task_share(3, 4) == 3 * fair_share(4)
+    assert task_share(9, 4) == 4 * fair_share(4)
+    assert task_share(9, 4, share=0) == 0

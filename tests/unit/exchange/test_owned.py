@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkfusion.exchange.owned import LOCK, PREFIX, OwnedDirectory, remove_orphans
+from sparkfusion.exchange.owned import DIRECTORY_PREFIX, LOCK, OwnedDirectory, remove_orphans
 
 
 def set_back(path: Path, hours: float) -> None:
@@ -26,7 +26,7 @@ def test_a_directory_of_somebody_alive_stays(tmp_path: Path) -> None:
 
 
 def test_a_directory_whose_owner_is_gone_goes(tmp_path: Path) -> None:
-    left = tmp_path / f"{PREFIX}1-q-x"
+    left = tmp_path / f"{DIRECTORY_PREFIX}1-q-x"
     left.mkdir()
     (left / LOCK).touch()
     (left / "frames").write_text("rows")
@@ -36,7 +36,11 @@ def test_a_directory_whose_owner_is_gone_goes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "hours", "stays"),
-    [(f"{PREFIX}1-q-x", 2, False), (f"{PREFIX}1-q-x", 0, True), (f"{PREFIX}reproducers", 48, True)],
+    [
+        (f"{DIRECTORY_PREFIX}1-q-x", 2, False),
+        (f"{DIRECTORY_PREFIX}1-q-x", 0, True),
+        (f"{DIRECTORY_PREFIX}reproducers", 48, True),
+    ],
     ids=["half removed long ago", "just being made", "not ours to remove"],
 )
 def test_a_directory_without_a_lock(tmp_path: Path, name: str, hours: float, stays: bool) -> None:

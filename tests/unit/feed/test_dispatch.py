@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sparkfusion import FeedError, QueryCancelledError, SparkfusionError, WorkUnit, WorkUnitFeed
-from sparkfusion.feed.dispatch import MOST_UNITS_AT_ONCE, Answer, Dispatcher
+from sparkfusion.feed.dispatch import MOST_UNITS_AT_ONCE, Dispatcher, NoGrant
 from sparkfusion.feed.ledger import Grant, Ledger
 from sparkfusion.feed.provider import FeedContext, ScanRequest
 from sparkfusion.feed.unit_codec import unpack
@@ -47,7 +47,7 @@ def dispatched() -> Iterator[Dispatched]:
     made.close()
 
 
-def payloads(grant: Grant | Answer) -> list[Any]:
+def payloads(grant: Grant | NoGrant) -> list[Any]:
     assert isinstance(grant, Grant), grant
     units = unpack(grant.data, trust_python=True)
     assert len(units) == grant.units
@@ -57,10 +57,10 @@ def payloads(grant: Grant | Answer) -> list[Any]:
 def drain(dispatcher: Dispatcher, task: int, offset: int = 0) -> list[list[Any]]:
     """Everything that a task is given from an offset on."""
     found = []
-    while not isinstance(grant := dispatcher.take(task, offset), Answer):
+    while not isinstance(grant := dispatcher.take(task, offset), NoGrant):
         found.append(payloads(grant))
         offset += 1
-    assert grant is Answer.END
+    assert grant is NoGrant.END
     return found
 
 
@@ -171,8 +171,8 @@ def test_hosts_are_a_wish(dispatched: Dispatched) -> None:
 def test_the_end_is_for_every_task(dispatched: Dispatched) -> None:
     dispatcher = dispatched([], tasks=3)
     for task in range(3):
-        assert dispatcher.take(task, 0) is Answer.END
-        assert dispatcher.take(task, 0) is Answer.END
+        assert dispatcher.take(task, 0) is NoGrant.END
+        assert dispatcher.take(task, 0) is NoGrant.END
 
 
 def test_a_task_that_heard_the_end_hears_it_again(dispatched: Dispatched) -> None:
@@ -193,11 +193,11 @@ def test_patience_ends(dispatched: Dispatched) -> None:
             yield 1
 
         dispatcher = dispatched(script, tasks=2)
-        assert dispatcher.take(0, 0, patience=0) is Answer.WAIT
-        assert dispatcher.take(0, 0, patience=0.01) is Answer.WAIT
+        assert dispatcher.take(0, 0, patience=0) is NoGrant.WAIT
+        assert dispatcher.take(0, 0, patience=0.01) is NoGrant.WAIT
         door.open()
         assert payloads(dispatcher.take(0, 0)) == [1]
-        assert dispatcher.take(0, 1) is Answer.END
+        assert dispatcher.take(0, 1) is NoGrant.END
 
 
 def _in_thread(call: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:

@@ -246,7 +246,7 @@ def test_a_partition_value_of_another_type_is_refused(session: Session, tmp_path
     put(tmp_path / "x=1" / "0.parquet", 1)
     session.register_feed("t", Files(tmp_path))
     put(tmp_path / "x=one" / "0.parquet", 2)
-    with pytest.raises(UserError, match=r"'one' of column 'x' is no int64"):
+    with pytest.raises(UserError, match=r"'one' of column 'x' is not a valid int64"):
         values(session)
 
 

@@ -427,7 +427,8 @@ def test_what_was_asked_often_enough_is_not_asked_by_further_attempts(
         (b"<html>", None, "did not return JSON"),
         ({"items": []}, None, r"is not a list: it has the keys 'items'"),
         ({"items": []}, "data", "has no list at 'data'"),
-        ([1, 2], None, "no JSON objects: one is a int"),
+        ({"data": {"items": []}}, "data.itms", "has no list at 'data.itms'"),
+        ([1, 2], None, "must be JSON objects, but one is a int"),
         ([{"v": "x"}], None, "column 'v' is int64"),
         ([{"v": 1.5}], None, "column 'v' is int64, but a value is '1.5'"),
     ],
@@ -437,6 +438,13 @@ def test_answers_that_make_no_rows(session: Session, api: Api, body: Any, rows: 
     session.register_feed("t", HttpPages(api.url, schema=SCHEMA, next=PageNumber(pages=1), rows=rows))
     with pytest.raises(SparkfusionError, match=words):
         values(session)
+
+
+@pytest.mark.parametrize("body", [{"data": None}, {"data": {"items": None}}, {"data": {"items": []}}])
+def test_an_answer_may_have_null_instead_of_an_empty_list(session: Session, api: Api, body: Any) -> None:
+    api.answer = lambda path, parameters, headers: (200, body, {})
+    session.register_feed("t", HttpPages(api.url, schema=SCHEMA, next=PageNumber(pages=1), rows="data.items"))
+    assert values(session) == []
 
 
 def test_only_the_columns_that_a_query_needs_have_to_be_right(session: Session, api: Api) -> None:

@@ -162,7 +162,7 @@ def test_what_has_no_row_groups_is_refused(session: Session, tmp_path: Path) -> 
     (tmp_path / "a.csv").write_text("v\n1\n")
     with pytest.raises(UserError, match="not a feed of Parquet files"):
         RowGroups(Files(tmp_path))
-    with pytest.raises(UserError, match="target_bytes is 0"):
+    with pytest.raises(UserError, match="target_bytes must be at least 1"):
         RowGroups(tmp_path, target_bytes=0)
     (tmp_path / "bad.parquet").write_bytes(b"no footer at all")
     session.register_feed(

@@ -169,5 +169,5 @@ def test_units_of_a_wrong_shape_are_no_units(unit: Any) -> None:
     "data", [b"", b"[", b"x", b"[" * 100_000, zlib.compress(b"{}"), zlib.compress(b"1"), b"[\xff]"]
 )
 def test_bytes_that_are_no_units(data: bytes) -> None:
-    with pytest.raises(UserError, match="no work units"):
+    with pytest.raises(UserError, match="invalid work units"):
         unpack(data, trust_python=False)

@@ -152,7 +152,7 @@ def test_an_empty_cell_is_an_error(shell: _Shell, cell: str) -> None:
 
 
 def test_sql_on_the_line_of_a_cell_is_an_error(shell: _Shell) -> None:
-    with pytest.raises(UserError, match="'select 1' is no option"):
+    with pytest.raises(UserError, match="'select 1' is not an option"):
         SqlMagic(shell).run_cell("select 1", "select 2")
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-Line = dict[str, Any]
+LogLine = dict[str, Any]
 BEGIN = 1_700_000_000.0
 
 
-def planned(plan: Line | None = None, *, text: str = "select 1", query: str = "q1") -> Line:
+def planned(plan: LogLine | None = None, *, text: str = "select 1", query: str = "q1") -> LogLine:
     return {
         "event": "query_planned",
         "version": 1,
@@ -22,10 +22,10 @@ def planned(plan: Line | None = None, *, text: str = "select 1", query: str = "q
     }
 
 
-def chain_of(stages: int) -> Line:
+def chain_of(stages: int) -> LogLine:
     """A plan in which each stage reads the one before it, and every third reads a scan too."""
-    made: list[Line] = []
-    exchanges: list[Line] = []
+    made: list[LogLine] = []
+    exchanges: list[LogLine] = []
     for number in range(1, stages + 1):
         inputs = (
             [] if number % 3 == 1 else [number - 1] if number % 3 == 2 else [number - 1, *([number - 3] * (number > 3))]
@@ -46,30 +46,32 @@ def chain_of(stages: int) -> Line:
     }
 
 
-def started(stage: int, task: int, at: float, attempt: int = 0) -> Line:
+def started(stage: int, task: int, at: float, attempt: int = 0) -> LogLine:
     return {"event": "task_started", "at": BEGIN + at, "query": "q1", "stage": stage, "task": task, "attempt": attempt}
 
 
-def running(stage: int, task: int, at: float, attempt: int = 0, worker: str = "w1") -> Line:
+def running(stage: int, task: int, at: float, attempt: int = 0, worker: str = "w1") -> LogLine:
     return started(stage, task, at, attempt) | {"event": "task_running", "worker": worker}
 
 
-def finished(stage: int, task: int, begun: float, seconds: float = 1.0, attempt: int = 0, worker: str = "w1") -> Line:
+def finished(
+    stage: int, task: int, begun: float, seconds: float = 1.0, attempt: int = 0, worker: str = "w1"
+) -> LogLine:
     line = started(stage, task, begun + seconds + 0.1, attempt)
     told = {"rows": 10, "bytes": 1000, "seconds": seconds, "earlier_attempts": 0, "worker": worker}
     return line | {"event": "task_finished", "started_at": BEGIN + begun} | told
 
 
-def failed(stage: int, task: int, at: float, attempt: int = 0, *, retried: bool = True) -> Line:
+def failed(stage: int, task: int, at: float, attempt: int = 0, *, retried: bool = True) -> LogLine:
     told = {"message": "Connection refused", "retried": retried, "worker": "w2", "started_at": BEGIN + at - 0.5}
     return started(stage, task, at, attempt) | {"event": "task_failed"} | told
 
 
-def ended(at: float = 9.0, **more: Any) -> Line:
+def ended(at: float = 9.0, **more: Any) -> LogLine:
     return {"event": "query_finished", "at": BEGIN + at, "query": "q1", "rows": 7, "seconds": at, **more}
 
 
-def metrics(stage: int) -> Line:
+def metrics(stage: int) -> LogLine:
     operators = [
         {"name": "AggregateExec", "depth": 0, "rows": 10, "compute_seconds": 0.5, "spilled_bytes": 0},
         {"name": "DataSourceExec", "depth": 1, "rows": 100, "compute_seconds": 0.1, "spilled_bytes": 4096},
@@ -79,7 +81,7 @@ def metrics(stage: int) -> Line:
     return {"stage": stage, "tasks": 2, **sums, **rest}
 
 
-def large_run(stages: int = 30) -> list[Line]:
+def large_run(stages: int = 30) -> list[LogLine]:
     """A run of many stages on three machines, with a failed attempt, a decision and a feed."""
     tasks = [
         line

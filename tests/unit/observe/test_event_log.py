@@ -95,7 +95,7 @@ def test_a_log_without_an_end_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
         ('{"event": "query_planned", "version": 2}\n', "has version 2, and this is 1"),
         ('{"event": "query_planned", "version": 1}\n', "is damaged"),
         ("not json\n", "line 1 .* is not JSON"),
-        ("[]\n", "is no event"),
+        ("[]\n", "is not an event"),
         ("", "is not an event log"),
         ('{"event": "task_started"}\n', "is not an event log"),
     ],

@@ -61,7 +61,7 @@ def test_functions_of_extensions_are_refused() -> None:
 
 @pytest.mark.parametrize("call", ["arrow_metadata(x)", "with_metadata(x, 'unit', 'ms')", "arrow_field(x)"])
 def test_functions_of_metadata_are_refused(call: str) -> None:
-    with pytest.raises(NotDistributableError, match="metadata of columns, which is lost"):
+    with pytest.raises(NotDistributableError, match="column metadata, which is lost"):
         in_sql(f"select {call} from t")
 
 

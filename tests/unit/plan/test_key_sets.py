@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,7 +13,7 @@ from datafusion import SessionContext
 from sparkfusion.plan.distribute import distribute
 from sparkfusion.plan.first_stages import FirstStages
 from sparkfusion.plan.key_set_choice import KeySetPolicy
-from sparkfusion.plan.key_sets import drop_key_set, reduction_of
+from sparkfusion.plan.key_sets import drop_key_set, insert_key_sets, reduction_of
 from sparkfusion.plan.scan_statistics import most_values, projected_bytes, row_count, scanned_column
 from sparkfusion.plan.schema import SchemaProbe
 from sparkfusion.plan.stage import ExchangeKind, StageGraph
@@ -170,3 +171,24 @@ def test_what_statistics_tell(tables: SessionContext) -> None:
     (one_column,) = [node for node in walk(plan_of(tables, "select s from sales")) if kind(node) == "parquet_scan"]
     assert projected_bytes(one_column.parquet_scan.base_conf) == size // 2
     assert [scanned_column(root, column) for column in (0, 1)] == [None, 0]
+
+
+@pytest.mark.parametrize(
+    ("sql", "policy"),
+    [
+        ("select s, count(*) from sales group by s", POLICY),
+        (FILTERED, KeySetPolicy(least_bytes=100_000)),  # `sales` reads 320 kB, less than four times as much
+        (GROUPS, KeySetPolicy(least_bytes=1_000_000)),
+    ],
+    ids=["no join", "small scans", "small scans and groups"],
+)
+def test_a_plan_that_can_have_no_key_set_is_not_searched(
+    tables: SessionContext, sql: str, policy: KeySetPolicy
+) -> None:
+    search = Mock()
+    insert_key_sets(plan_of(tables, sql), search, search, policy)
+    search.assert_not_called()
+
+
+def test_groups_may_reduce_scans_that_are_not_large(tables: SessionContext) -> None:
+    assert key_sets(graph_of(tables, GROUPS, KeySetPolicy(least_bytes=100_000))) == [("s",)]

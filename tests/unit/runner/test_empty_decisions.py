@@ -84,7 +84,7 @@ def test_a_join_with_an_empty_side_and_all_above_it_are_skipped() -> None:
     assert query.skipped == [JOINED, PROBE]
     first, second = query.skips
     assert first.reason == "skipped: it gives no rows, because stage 1 gave none"
-    assert second.reason == "skipped: what reads it gives no rows in any case"
+    assert second.reason == "skipped: no stage that reads its output can return rows"
     assert query.discarded == []
     assert query.state.graph.stage(JOINED).decisions == (first.reason,)
     assert query.state.graph.stage(PROBE).decisions == (second.reason,)

@@ -55,7 +55,7 @@ def test_a_small_build_side_is_broadcast() -> None:
     [
         (replace(SMALL, build=LIMIT + 1), ON, "more than sparkfusion.adaptive_broadcast_bytes (1,000)"),
         (SMALL, replace(ON, task_memory=799), "too much for the memory of a task (799 bytes)"),
-        (replace(SMALL, probe_tasks=1), ON, "the probe side only has 1 tasks"),
+        (replace(SMALL, probe_tasks=1), ON, "the probe side has too few tasks for this join (1)"),
         (replace(SMALL, probe=2999), ON, "4 tasks would hash 300 bytes more to save a shuffle of about 2,999"),
     ],
     ids=["size", "memory", "tasks", "cost"],

@@ -91,7 +91,7 @@ def test_what_reads_the_keys_starts_when_it_is_decided(graph: StageGraph, rows: 
     assert isinstance(decision, KeySetDecision)
     assert decision.used is used
     assert decision.reason.startswith("key set used: 5 keys (k)" if used else "key set not used: 90 keys (k)")
-    assert decision.reason.endswith(", which scans look for while they decode") is used
+    assert decision.reason.endswith(", which scans check while they decode rows") is used
     (run,) = [each for each in others if isinstance(each, RunTasks)]
     assert (decision.stage in state.graph.stage(run.stage).inputs) is used
     assert state.graph.stage(decision.stage).decisions == (decision.reason,)

@@ -156,7 +156,7 @@ def test_a_portion_has_at_least_as_many_bytes_as_the_build_side() -> None:
         (ON, [[9, 0, 9], [9, 1400, 9], [9, 0, 9]], [[1] * 3] * 2, JOIN, "too few tasks wrote it"),
         (ON, SKEWED, [[1, 800, 1]] * 2, JOIN, "too few tasks wrote it"),
         (ON, EVEN, [[1, 800, 1]] * 2, JOIN, "these rows are not the probe side of the join"),
-        (ON, SKEWED, [[1] * 3] * 2, LEFT, "the join gives rows of its build side"),
+        (ON, SKEWED, [[1] * 3] * 2, LEFT, "this join type checks each build-side row against all probe rows"),
         (replace(ON, unsplit="frames are elsewhere"), SKEWED, [[1] * 3] * 2, JOIN, "frames are elsewhere"),
     ],
     ids=["one producer", "a large build side", "a skewed build side", "a left join", "the runner"],

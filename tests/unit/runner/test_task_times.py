@@ -34,7 +34,7 @@ def test_the_clock_of_another_machine_is_believed_if_it_can_be(
     clock = iter([100.0, 110.0])
     times = TaskTimes(lambda: next(clock))
     times.note_order(KEY)
-    assert times.place(report(started_at, seconds)) == placed
+    assert times.take_start(report(started_at, seconds)) == placed
 
 
 def test_a_failed_attempt_began_when_it_got_its_slot() -> None:

@@ -45,7 +45,7 @@ def test_rows_have_the_values_of_their_partitions(tmp_path: Path) -> None:
     pq.write_table(pa.table({"n": [99]}), tmp_path / "later.parquet")
     assert dataframe.count() == 6
     Path(made[0].path).unlink()
-    with pytest.raises(UserError, match=r"files of table 'db\.t' are gone"):
+    with pytest.raises(UserError, match=r"files of table 'db\.t' were deleted"):
         links.check(dataframe)
     links.close()
 

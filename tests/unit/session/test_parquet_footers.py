@@ -15,7 +15,7 @@ from sparkfusion.session.parquet_footers import Footers, read_footer, why_differ
 
 SPARK = {"org.apache.spark.version": "4.0.0"}
 TRUSTING = SparkDates(trusts_dates=True, trusts_int96=True)
-OTHER_DATES = "the dates of column 'at' may be of another calendar"
+OTHER_DATES = "the dates of column 'at' may be in another calendar"
 DAY = pa.schema([("day", pa.date32())])
 
 
@@ -34,13 +34,13 @@ def footer(
     [
         (SPARK, False, None),
         (None, True, None),
-        (None, False, "the dates of column 'day' may be of another calendar"),
-        ({"org.apache.spark.version": "2.4.8"}, True, "the dates of column 'day' may be of another calendar"),
-        ({"org.apache.spark.version": "odd"}, True, "the dates of column 'day' may be of another calendar"),
+        (None, False, "the dates of column 'day' may be in another calendar"),
+        ({"org.apache.spark.version": "2.4.8"}, True, "the dates of column 'day' may be in another calendar"),
+        ({"org.apache.spark.version": "odd"}, True, "the dates of column 'day' may be in another calendar"),
         (
             {**SPARK, "org.apache.spark.legacyDateTime": ""},
             True,
-            "the dates of column 'day' may be of another calendar",
+            "the dates of column 'day' may be in another calendar",
         ),
     ],
 )

@@ -106,5 +106,5 @@ def test_every_option_is_passed_on() -> None:
 
 
 def test_the_level_belongs_to_the_options(session: Session, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="exclude each other"):
+    with pytest.raises(UserError, match="either compression_level or ParquetWriterOptions, not both"):
         session.table("t").write_parquet(tmp_path / "x.parquet", Options(), 5)

@@ -83,6 +83,8 @@ def test_a_view_replaces_a_table_that_it_reads(session: Session) -> None:
     assert session.table("rows").count() == 300
     session.table("rows").where("v > 100").createOrReplaceTempView("rows")
     assert session.sql("select count(*) as n from rows").to_pylist() == [{"n": 266}]
+    with pytest.raises(UserError, match="failed to resolve schema: nowhere"):
+        session.table("rows").createOrReplaceTempView("nowhere.rows")
 
 
 def test_a_column_that_is_not_there_is_named(session: Session) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sparkfusion.session.script import Statement, split
+from sparkfusion.session.script import ScriptStatement, split
 
 
 def texts(script: str) -> list[str]:
@@ -46,7 +46,7 @@ def test_what_is_not_closed_stays_one_statement(script: str) -> None:
 
 def test_statements_know_their_line() -> None:
     assert split("select 1;\n\n  select\n 2;\nselect 3") == [
-        Statement("select 1", 1),
-        Statement("select\n 2", 3),
-        Statement("select 3", 5),
+        ScriptStatement("select 1", 1),
+        ScriptStatement("select\n 2", 3),
+        ScriptStatement("select 3", 5),
     ]

@@ -9,15 +9,15 @@ import pytest
 
 from sparkfusion import DataFrame, Session
 from sparkfusion.session.dataframe_verbs import DataFrameVerbs
-from sparkfusion.session.file_tables import FORMATS
+from sparkfusion.session.file_tables import METHOD_FORMATS
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", METHOD_FORMATS)
 def test_a_method_for_files_shows_its_own_arguments(name: str) -> None:
     method = getattr(Session, name)
     shown = inspect.signature(method).parameters
     own = set(shown) - set(inspect.signature(getattr(datafusion.SessionContext, name)).parameters)
-    assert own == ({"hive", "on_error"} if FORMATS[name] in ("csv", "json") else {"hive"})
+    assert own == ({"hive", "on_error"} if METHOD_FORMATS[name] in ("csv", "json") else {"hive"})
     assert all(shown[each].kind is inspect.Parameter.KEYWORD_ONLY for each in own)
     assert all(f"{each}: " in (inspect.getdoc(method) or "") for each in own)
 

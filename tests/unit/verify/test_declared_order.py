@@ -8,7 +8,7 @@ import datafusion
 import pyarrow as pa
 import pytest
 
-from sparkfusion.verify.declared_order import DeclaredOrder, OrderKey, declared_order, order_violation
+from sparkfusion.verify.declared_order import DeclaredSortOrder, OrderKey, declared_order, order_violation
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def context() -> datafusion.SessionContext:
     return context
 
 
-def order_of(context: datafusion.SessionContext, sql: str) -> tuple[DeclaredOrder, pa.Table]:
+def order_of(context: datafusion.SessionContext, sql: str) -> tuple[DeclaredSortOrder, pa.Table]:
     frame = context.sql(sql)
     answer = frame.to_arrow_table()
     return declared_order(frame.logical_plan(), answer), answer

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sparkfusion.cli.ending import Ending
+from sparkfusion.cli.ending import WRONG, Ending
 from sparkfusion.cli.failures import is_cancellation
-from sparkfusion.cli.options import SessionOptions, open_session, place_options
+from sparkfusion.cli.options import SessionOptions, open_session, target_options
 from sparkfusion.cli.progress_lines import progress_lines
 from sparkfusion.errors import UserError
 
@@ -19,11 +19,9 @@ if TYPE_CHECKING:
     from sparkfusion.bench.tpch_bench import TpchBench
     from sparkfusion.cli.progress_lines import ProgressLines
 
-WRONG = 1
-
 
 @click.command()
-@place_options
+@target_options
 @click.option(
     "--scale",
     type=click.FloatRange(min=0, min_open=True, max=100_000),
@@ -80,7 +78,7 @@ def bench(
     from sparkfusion.bench.tpc import TPCH
     from sparkfusion.bench.tpch_bench import BenchOptions, open_bench
 
-    TPCH.choose(queries)  # a wrong number, or a package that is missing, is told before Spark starts
+    TPCH.choose(queries)  # report a wrong number, or a missing package, before Spark starts
     _check_file(json_file)
     options = BenchOptions(scale, queries, rounds, None if data is None else Path(data))
     with (
@@ -123,7 +121,7 @@ def _report(result: BenchResult, json_file: str | None) -> None:
 
 
 def _check_file(path: str | None) -> None:
-    """Before the run, which may take hours."""
+    """Refuse a file that cannot be written, before the run, which may take hours."""
     if path is None:
         return
     if Path(path).is_dir() or not Path(path).absolute().parent.is_dir():

@@ -1,4 +1,4 @@
-"""`sparkfusion doctor`: what is wrong with this installation, or with a cluster, and what mends it."""
+"""`sparkfusion doctor`: find problems of this installation or of a cluster, with their remedies."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import click
 
 from sparkfusion.cli.doctor.finding import Finding
+from sparkfusion.cli.ending import WRONG
 
-WRONG = 1
 _COLOURS = {"ok": "green", "note": None, "warning": "yellow", "wrong": "red"}
 
 
@@ -51,7 +51,7 @@ def _examine(target: str | None) -> Iterator[Finding]:
     yield from this_machine.check_packages()
     yield from this_machine.check_settings()
     settings = this_machine.local_settings()
-    if settings is None:  # wrong ones were named above
+    if settings is None:  # an earlier check reports wrong settings
         yield Finding("settings", "note", "they are wrong, so what follows was checked with the defaults")
         settings = Settings()
     yield from this_machine.check_memory(settings)

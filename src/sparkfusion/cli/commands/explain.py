@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import get_args
 
 import click
 
@@ -19,9 +19,8 @@ from sparkfusion.cli.output import destination
 from sparkfusion.cli.progress_lines import progress_lines
 from sparkfusion.cli.table_sources import register_paths
 from sparkfusion.cli.tables import Table
+from sparkfusion.observe.explain_formats import ExplainFormat
 from sparkfusion.session.script import locate_error
-
-ExplainFormat = Literal["text", "json", "dot", "html"]
 
 
 @click.command()

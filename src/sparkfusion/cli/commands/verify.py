@@ -1,4 +1,4 @@
-"""`sparkfusion verify`: prove that queries give their single-node answer when they are distributed."""
+"""`sparkfusion verify`: check that distributed queries give their single-node answer."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from sparkfusion.cli.ending import WRONG
 from sparkfusion.cli.options import SessionOptions, open_session, read_statements, session_options, source_options
 from sparkfusion.cli.output import PipeConsole, count_of
 from sparkfusion.cli.progress_lines import progress_lines
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from sparkfusion import Session
     from sparkfusion.verify import Report, VerifyResult
 
-WRONG = 1
 NOT_DISTRIBUTED = 3
 NOT_COMPARED = 4
 BYTES_PER_PARTITION = "sparkfusion.bytes_per_partition"
@@ -41,7 +41,7 @@ class Query:
 
     @property
     def is_verifiable(self) -> bool:
-        """Everything else is a statement: DDL and SET are run for their effect, the others are not run."""
+        """Whether it is a query, whose answers can be compared. Of the other statements, only DDL and SET are run."""
         return _QUERY.match(self.sql) is not None
 
 
@@ -106,9 +106,9 @@ def verify(
             for result in _results(session, queries, count if len(partitions) > 1 else None, reproducers):
                 report.add(result)
                 if not as_json:
-                    with _outliving_its_reader():
+                    with _survive_closed_pipe():
                         _print_result(console, result)
-    with _outliving_its_reader():
+    with _survive_closed_pipe():
         if as_json:
             click.echo(report.to_json_text())
         else:
@@ -120,8 +120,8 @@ def verify(
 
 
 @contextmanager
-def _outliving_its_reader() -> Iterator[None]:
-    """The exit code says what was verified, also if nobody reads the report to its end."""
+def _survive_closed_pipe() -> Iterator[None]:
+    """Keep the exit code of the verification if the reader of the report closes the pipe."""
     try:
         yield
     except BrokenPipeError:
@@ -130,7 +130,7 @@ def _outliving_its_reader() -> Iterator[None]:
 
 
 def _read_queries(text: str | None, file: str | None) -> list[Query]:
-    """Queries with names: their file, and their line where a file has several."""
+    """The queries, named by their file, and by their line if a file has several."""
     if file is not None and Path(file).is_dir():
         scripts = sorted(Path(file).glob("*.sql"))
         if text is not None or not scripts:
@@ -159,7 +159,7 @@ def _results(
         for query in queries:
             register_paths(session, query.sql)
             if not query.is_verifiable and not look_inside(session.lazy_sql(query.sql))[1].writes:
-                continue  # DDL and SET, which have taken effect
+                continue  # DDL and SET have been run
             name = query.name if partitions is None else f"{query.name} @{partitions}"
             line.start()
             result = verify_query(OwnSession(session, line.step), query.sql, name=name, reproducer_dir=reproducers)
@@ -196,7 +196,7 @@ def _summary(report: Report) -> str:
 
 
 def _verdict(report: Report, require_distributed: bool) -> tuple[int, str | None]:
-    """The exit code, and a warning if the run proves less than it seems."""
+    """The exit code, and a warning if not every answer was compared or distributed."""
     from sparkfusion.verify import Outcome
 
     alone = report.counts[Outcome.NOT_DISTRIBUTED]

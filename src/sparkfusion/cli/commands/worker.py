@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import queue
-import secrets
 import signal
 import sys
 import time
@@ -17,6 +16,7 @@ import click
 from sparkfusion.config import available_cores
 from sparkfusion.config.given_settings import TOKEN_VARIABLE
 from sparkfusion.errors import UserError
+from sparkfusion.shared_secrets import new_secret
 
 if TYPE_CHECKING:
     from sparkfusion.observe.metrics_server import MetricsServer
@@ -74,7 +74,7 @@ _FEWEST_CHARACTERS = 16
     type=click.FloatRange(min=1),
     default=10.0,
     show_default=True,
-    help="Stop the tasks of a session that is silent for so many seconds, and remove its files.",
+    help="Stop the tasks of a session that is silent for this many seconds, and remove its files.",
 )
 @click.option(
     "--metrics-port",
@@ -144,7 +144,7 @@ def worker(
         metrics.close()
     if not running.close():
         sys.stdout.flush()
-        os._exit(0)  # a caller hangs in the middle of a call; everything of ours is gone
+        os._exit(0)  # a caller hangs in the middle of a call; everything else is closed
 
 
 def _serve_metrics(running: RunningWorker, host: str, port: int | None) -> MetricsServer | None:
@@ -169,9 +169,9 @@ def _check_store(directory: str) -> None:
 
 
 def _token(file: str | None) -> tuple[str, bool]:
-    """The token, and whether it was made here."""
+    """The token, and whether it was generated here."""
     if file is None and not os.environ.get(TOKEN_VARIABLE):
-        return secrets.token_urlsafe(24), True
+        return new_secret(), True
     try:
         token = Path(file).read_text().strip() if file is not None else os.environ[TOKEN_VARIABLE].strip()
     except OSError as error:
@@ -203,8 +203,8 @@ def _directory(root: str) -> Path:
 
 
 def _stop_on_signals() -> queue.SimpleQueue[None]:
-    """A queue that gets an item with each signal. An Event would not do: setting it takes a lock, which the main thread
-    may hold at the moment when the handler interrupts it."""
+    """A queue that gets an item with each signal. An Event is not safe here: setting it takes a lock, which the main
+    thread may hold when the handler interrupts it."""
     stop: queue.SimpleQueue[None] = queue.SimpleQueue()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.put(None))
@@ -214,6 +214,6 @@ def _stop_on_signals() -> queue.SimpleQueue[None]:
 def _wait_for_signal(stop: queue.SimpleQueue[None]) -> None:
     while True:
         try:
-            return stop.get(timeout=0.5)  # in turns: a wait without an end would not notice signals everywhere
+            return stop.get(timeout=0.5)  # with a timeout: on some systems, an endless wait does not notice signals
         except queue.Empty:
             continue

@@ -1,1 +1,1 @@
-"""`sparkfusion doctor`: what is checked, and what is found."""
+"""The checks of `sparkfusion doctor`, and their findings."""

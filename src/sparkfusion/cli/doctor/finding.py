@@ -1,4 +1,4 @@
-"""What a check has found."""
+"""The result of a check."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from sparkfusion.errors import SparkfusionError, classify
 
 @dataclass(frozen=True)
 class Finding:
-    """`wrong` makes queries fail, a `warning` may, a `note` only tells what there is. `remedy` is what mends it."""
+    """The result of a check. `wrong` makes queries fail, a `warning` may, a `note` is only information. `remedy` says
+    how to fix it."""
 
     subject: str
     state: Literal["ok", "note", "warning", "wrong"]
@@ -19,6 +20,6 @@ class Finding:
 
 
 def finding_of(subject: str, error: Exception) -> Finding:
-    """An error as something that is wrong."""
+    """The finding for an error, as `wrong`."""
     found = error if isinstance(error, SparkfusionError) else classify(error)
     return Finding(subject, "wrong", found.message, found.hint)

@@ -1,4 +1,4 @@
-"""Checks of the place where tasks run: it answers, versions fit, frames get from task to task, the answer is right."""
+"""Check the target where tasks run: it answers, versions fit, frames get from task to task, and answers are right."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from sparkfusion.cli.doctor.finding import Finding, finding_of
-from sparkfusion.cli.spark_masters import started
+from sparkfusion.cli.spark_masters import open_target
 from sparkfusion.config.config_file import current_config_file
 from sparkfusion.config.given_settings import read_below_spark
 
@@ -26,14 +26,14 @@ _KEYS, _PARTS, _ROWS = 7, 4, 700
 
 
 def check_target(target: str) -> Iterator[Finding]:
-    """Run a small query there, split into tasks, with the settings that a session there would have."""
+    """Run a small query on the target, split into tasks, with the settings of a session there."""
     from sparkfusion.runner.targets import runner_for
     from sparkfusion.session.session import Session
 
     subject = f"on {target.partition('?')[0]}"
     with ExitStack() as stack:
         try:
-            runner = runner_for(stack.enter_context(started(target)))
+            runner = runner_for(stack.enter_context(open_target(target)))
             spark = runner.spark
             below = read_below_spark(current_config_file(), os.environ)
             session = stack.enter_context(Session(runner, _SETTINGS, below))
@@ -48,8 +48,8 @@ def check_target(target: str) -> Iterator[Finding]:
 
 
 def check_spark_configuration(configuration: Mapping[str, str], task_memory: int = 0) -> Iterator[Finding]:
-    """Whether tasks fit into the memory that Spark gives executors outside of their heap. `task_memory`: what the user
-    set for a task, or 0."""
+    """Whether tasks fit into the memory that Spark gives executors outside of their heap. `task_memory`: the memory
+    that the user set for a task, or 0."""
     from sparkfusion.runner.spark.executor_memory import read_memory
 
     memory = read_memory(configuration.get("spark.master", ""), configuration.get)
@@ -62,7 +62,7 @@ def check_spark_configuration(configuration: Mapping[str, str], task_memory: int
 
 
 def check_python_workers(configuration: Mapping[str, str]) -> Iterator[Finding]:
-    """Whether new Python workers come with their imports."""
+    """Whether new Python workers are forked from a process that has already imported sparkfusion."""
     if configuration.get(_DAEMON_SETTING) is None:
         remedy = (
             f"set {_DAEMON_SETTING} to sparkfusion.runner.spark.daemon, if sparkfusion is installed on the executors"
@@ -71,16 +71,18 @@ def check_python_workers(configuration: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _check_answer(subject: str, session: Any) -> Finding:
-    """Whether tasks there, which pass rows to each other, give the answer that is known."""
+    """Whether a query whose tasks exchange rows gives the known answer."""
     values = range(_PARTS * _ROWS)
     parts = [
         [pa.record_batch({"k": [v % _KEYS for v in part], "v": list(part)})]
         for part in (values[start::_PARTS] for start in range(_PARTS))
     ]
     session.register_record_batches("sparkfusion_doctor", parts)
-    frame = session.sql(_QUERY)
-    found = frame.to_pylist()
+    dataframe = session.sql(_QUERY)
+    found = dataframe.to_pylist()
     expected = [{"k": key, "n": len(values[key::_KEYS]), "s": sum(values[key::_KEYS])} for key in range(_KEYS)]
     if found != expected:
         return Finding(subject, "wrong", f"the answer {found} is wrong", "report this: it is a defect of sparkfusion")
-    return Finding(subject, "ok", f"a query in tasks gives the right answer: {frame.explain_text().splitlines()[0]}")
+    return Finding(
+        subject, "ok", f"a query in tasks gives the right answer: {dataframe.explain_text().splitlines()[0]}"
+    )

@@ -34,7 +34,7 @@ def check_python() -> Iterator[Finding]:
 
 
 def check_packages() -> Iterator[Finding]:
-    """Versions, and whether DataFusion encodes plans as we read them."""
+    """Check the versions of packages, and that DataFusion encodes plans in the known format."""
     from sparkfusion.session.start import prepare_datafusion
 
     shown = ", ".join(f"{package} {_version(package)}" for package in _PACKAGES)
@@ -58,7 +58,7 @@ def _version(package: str) -> str:
 
 
 def check_settings() -> Iterator[Finding]:
-    """The file and the environment, and whether a session takes what they say."""
+    """Check the settings of the file and the environment."""
     import sparkfusion
 
     try:
@@ -79,7 +79,7 @@ def check_settings() -> Iterator[Finding]:
 
 
 def _find_wrong(given: GivenSetting) -> Finding | None:
-    """What is wrong with a setting that the file or the environment gives, and how to mend it there."""
+    """The problem of a setting from the file or the environment, with its remedy; None if there is none."""
     from sparkfusion.session.session_settings import SessionSettings
 
     try:
@@ -103,15 +103,15 @@ def local_settings() -> Settings | None:
 
 
 def target_of_file() -> str | None:
-    """Where `sparkfusion.toml` lets tasks run."""
-    with suppress(SparkfusionError):  # `check_settings` tells what is wrong with the file
+    """The target in `sparkfusion.toml`; None if there is none."""
+    with suppress(SparkfusionError):  # `check_settings` reports what is wrong with the file
         file = current_config_file()
         return None if file is None else file.on
     return None
 
 
 def check_memory(settings: Settings, memory: int | None = None) -> Iterator[Finding]:
-    """Whether what tasks and frames may take fits into this machine, or into this container."""
+    """Whether the memory limits of tasks and frames fit into the memory of this machine or container."""
     there = machine_memory() if memory is None else memory
     slots, task = settings.slots_or_default(), settings.task_memory_or_default()
     wanted = slots * task + settings.store_memory_or_default()
@@ -124,7 +124,7 @@ def check_memory(settings: Settings, memory: int | None = None) -> Iterator[Find
 
 
 def check_directories(settings: Settings) -> Iterator[Finding]:
-    """Whether frames and spills can be written, and how much."""
+    """Whether frames and spills can be written, and how much space there is."""
     place = settings.directory() or tempfile.gettempdir()
     if not Path(place).is_dir() or not os.access(place, os.W_OK | os.X_OK):
         remedy = f"mkdir -p {place}, or set sparkfusion.store_dir to a directory that may be written"
@@ -139,7 +139,7 @@ def check_directories(settings: Settings) -> Iterator[Finding]:
 
 
 def check_ports(settings: Settings) -> Iterator[Finding]:
-    """Whether this process may listen, where tasks on Spark ask for work units."""
+    """Whether this process may listen at the address where tasks on Spark ask for work units."""
     host, port = settings.text("feed_host") or "127.0.0.1", settings.integer("feed_port")
     try:
         with socket.create_server((host, port)) as server:
@@ -154,7 +154,7 @@ def check_ports(settings: Settings) -> Iterator[Finding]:
 
 
 def check_java() -> Iterator[Finding]:
-    """Which Java a local Spark would use. Only if PySpark is installed."""
+    """The Java that a local Spark would use. Checked only if PySpark is installed."""
     if find_spec("pyspark") is None:
         return
     from sparkfusion.runner.spark.java import OLDEST, java_version

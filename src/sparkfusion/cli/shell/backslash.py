@@ -5,21 +5,37 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, get_args
+from typing import Protocol, get_args
 
 import click
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from sparkfusion.cli.options import check_target
 from sparkfusion.cli.output import BINARY_FORMATS, OUTPUT_FORMATS, OutputFormat, check_directory, describe_format
 from sparkfusion.cli.shell.pager import show
+from sparkfusion.cli.shell.shell_state import LeaveShell, ShellState
 from sparkfusion.config import suggest
 from sparkfusion.errors import UserError
 
-if TYPE_CHECKING:
-    from sparkfusion.cli.shell.shell import Shell
-
 _NOT_DEFAULT = "select name, value, source from information_schema.df_settings where source <> 'default'"
+
+
+class CommandedShell(Protocol):
+    """The part of the shell that commands use. `Shell` describes the methods."""
+
+    state: ShellState
+
+    @property
+    def target(self) -> str: ...
+
+    def answer(self, sql: str, choose: Callable[[pa.Table], pa.Table] = ..., /) -> None: ...
+
+    def explain(self, *, analyze: bool) -> None: ...
+
+    def connect(self, target: str) -> None: ...
+
+    def run_file(self, path: str) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -29,11 +45,11 @@ class ShellCommand:
     names: tuple[str, ...]
     argument: str
     help: str
-    run: Callable[[Shell, str], None]
+    run: Callable[[CommandedShell, str], None]
     takes: str = ""
 
 
-def run_command(shell: Shell, text: str) -> None:
+def run_command(shell: CommandedShell, text: str) -> None:
     """Run a line that begins with a backslash, or is `help` or `quit`."""
     name, _, argument = text.rstrip("; \t\n").partition(" ")
     name = {"help": r"\?", "quit": r"\q", "exit": r"\q"}.get(name.lower(), name)
@@ -46,14 +62,14 @@ def run_command(shell: Shell, text: str) -> None:
     command.run(shell, argument.strip())
 
 
-def _describe(shell: Shell, table: str) -> None:
+def _describe(shell: CommandedShell, table: str) -> None:
     if table:
         shell.answer(f"describe {table}")
         return
     shell.answer("show tables", lambda rows: rows.filter(pc.not_equal(rows["table_schema"], "information_schema")))
 
 
-def _settings(shell: Shell, pattern: str) -> None:
+def _settings(shell: CommandedShell, pattern: str) -> None:
     if not pattern:
         shell.answer(f"{_NOT_DEFAULT} order by name")
         return
@@ -64,7 +80,7 @@ def _settings(shell: Shell, pattern: str) -> None:
     )
 
 
-def _format(shell: Shell, name: str) -> None:
+def _format(shell: CommandedShell, name: str) -> None:
     if name:
         if name not in get_args(OutputFormat):
             raise UserError(
@@ -78,7 +94,7 @@ def _format(shell: Shell, name: str) -> None:
     click.echo(f"format: {shell.state.form}")
 
 
-def _rows(shell: Shell, number: str) -> None:
+def _rows(shell: CommandedShell, number: str) -> None:
     if number:
         if not number.isdecimal():
             raise UserError(rf"\rows takes a number, not {number!r}")
@@ -86,8 +102,8 @@ def _rows(shell: Shell, number: str) -> None:
     click.echo(f"rows that are shown: {shell.state.max_rows}")
 
 
-def _switch(name: str, words: str) -> Callable[[Shell, str], None]:
-    def run(shell: Shell, value: str) -> None:
+def _switch(name: str, words: str) -> Callable[[CommandedShell, str], None]:
+    def run(shell: CommandedShell, value: str) -> None:
         if value not in ("", "on", "off"):
             raise UserError(f"{words} is on or off, not {value!r}")
         chosen = not getattr(shell.state, name) if not value else value == "on"
@@ -97,7 +113,7 @@ def _switch(name: str, words: str) -> Callable[[Shell, str], None]:
     return run
 
 
-def _once(shell: Shell, path: str) -> None:
+def _once(shell: CommandedShell, path: str) -> None:
     if not path:
         raise UserError(r"\once needs a file", hint=r"such as \once result.parquet")
     check_directory(path)
@@ -107,34 +123,32 @@ def _once(shell: Shell, path: str) -> None:
     click.echo(f"the next result goes to {path}")
 
 
-def _explain(shell: Shell, word: str) -> None:
+def _explain(shell: CommandedShell, word: str) -> None:
     if word not in ("", "analyze"):
         raise UserError(rf"\explain takes nothing or analyze, not {word!r}")
     shell.explain(analyze=word == "analyze")
 
 
-def _connect(shell: Shell, target: str) -> None:
+def _connect(shell: CommandedShell, target: str) -> None:
     if target:
         shell.connect(check_target(target))
         click.echo("tables of the command line and of sparkfusion.toml are registered again; others are gone")
-    click.echo(f"tasks run on: {shell.place}")
+    click.echo(f"tasks run on: {shell.target}")
 
 
-def _include(shell: Shell, path: str) -> None:
+def _include(shell: CommandedShell, path: str) -> None:
     if not path:
         raise UserError(r"\i needs a file", hint=r"such as \i report.sql")
     shell.run_file(path)
 
 
-def _help(shell: Shell, _argument: str) -> None:
+def _help(shell: CommandedShell, _argument: str) -> None:
     usages = [(" ".join((", ".join(each.names), each.argument)).strip(), each.help) for each in COMMANDS]
     width = max(len(usage) for usage, _ in usages)
     show("".join(f"  {usage.ljust(width)}  {text}\n" for usage, text in usages), paging=shell.state.paging)
 
 
-def _quit(_shell: Shell, _argument: str) -> None:
-    from sparkfusion.cli.shell.shell import LeaveShell
-
+def _quit(_shell: CommandedShell, _argument: str) -> None:
     raise LeaveShell
 
 

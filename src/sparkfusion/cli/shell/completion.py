@@ -1,4 +1,4 @@
-"""What may follow what a person has typed: keywords, tables, columns, functions, settings, commands, paths."""
+"""Complete what a person has typed: keywords, tables, columns, functions, settings, commands, paths."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SqlCompleter(Completer):
     """Completes one statement, or a command of the shell."""
 
     def __init__(self, names: Callable[[], KnownNames], commands: dict[str, str]) -> None:
-        """`commands`: the shell's commands, and what each takes (`ShellCommand.takes`)."""
+        """`commands`: the shell's commands, each with the kind of its argument (`ShellCommand.takes`)."""
         self._names = names
         self._commands = commands
         self._paths = PathCompleter(expanduser=True)
@@ -50,27 +50,27 @@ class SqlCompleter(Completer):
             return
         word = _WORD.search(before)
         typed = word.group() if word is not None else ""
-        yield from _matching(typed, self._candidates(document.text, before))
+        yield from _completions(typed, self._candidates(document.text, before))
 
     def _of_command(self, before: str, event: CompleteEvent) -> Iterator[Completion]:
         name, space, argument = before.partition(" ")
         if not space:
-            yield from _matching(name, self._commands)
+            yield from _completions(name, self._commands)
             return
         match self._commands.get(name):
             case "table":
-                yield from _matching(argument, map(quote_name, self._names().columns))
+                yield from _completions(argument, map(quote_name, self._names().columns))
             case "format":
-                yield from _matching(argument, OUTPUT_FORMATS)
+                yield from _completions(argument, OUTPUT_FORMATS)
             case "switch":
-                yield from _matching(argument, ("on", "off"))
+                yield from _completions(argument, ("on", "off"))
             case "target":
-                yield from _matching(argument, ("local", "spark", "flight://"))
+                yield from _completions(argument, ("local", "spark", "flight://"))
             case "path":
                 yield from self._paths.get_completions(Document(argument), event)
 
     def _candidates(self, text: str, before: str) -> Iterator[str]:
-        """The likeliest ones first."""
+        """The possible completions, the likeliest first."""
         known = self._names()
         if _SETTING.match(before):
             yield from known.settings
@@ -104,7 +104,7 @@ def _names_table(before: str) -> bool:
 
 
 def open_quote(before: str) -> int | None:
-    """Where the text in quotes begins in which the cursor is, if a path belongs there.
+    """The start of the quoted text that the cursor is in, if a path belongs there.
 
     >>> open_quote("select * from 'data/"), open_quote("select 'a'")
     (14, None)
@@ -115,8 +115,8 @@ def open_quote(before: str) -> int | None:
     return start
 
 
-def _matching(typed: str, candidates: Iterable[str]) -> Iterator[Completion]:
-    """Those that begin with what was typed, each once. Keywords are in the case in which a person types."""
+def _completions(typed: str, candidates: Iterable[str]) -> Iterator[Completion]:
+    """The candidates that begin with the typed text, each once. Keywords have the case of the typed text."""
     small = typed.lower()
     seen = set()
     for each in candidates:

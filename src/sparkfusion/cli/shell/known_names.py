@@ -17,7 +17,7 @@ _FUNCTIONS = "select distinct routine_name as name from information_schema.routi
 
 @dataclass(frozen=True)
 class KnownNames:
-    """Tables with their columns, functions and settings, as they were when they were read."""
+    """Tables with their columns, functions and settings, at the time of reading."""
 
     columns: dict[str, list[str]] = field(default_factory=dict)
     functions: tuple[str, ...] = ()
@@ -25,7 +25,8 @@ class KnownNames:
 
 
 def read_names(session: Session) -> KnownNames:
-    """What the session knows now. What cannot be read is left out: a person who types should not see why."""
+    """The names that the session knows now. Names that cannot be read are left out: an error would disturb a person who
+    types."""
     columns: dict[str, list[str]] = {}
     for row in _rows(session, "show tables"):
         if row.get("table_schema") != "information_schema":
@@ -45,7 +46,7 @@ def _rows(session: Session, sql: str) -> list[dict[str, str]]:
 
 
 class NameCache:
-    """The names of the shell's session, read when they are needed after a statement."""
+    """The names of the shell's session. They are read again when they are first needed after a statement."""
 
     def __init__(self, session: Callable[[], Session]) -> None:
         self._session = session

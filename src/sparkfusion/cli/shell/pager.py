@@ -1,4 +1,4 @@
-"""Long output, a screen at a time."""
+"""Show long output one screen at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _USUAL = "less -FRSX"
 
 
 class Screen(io.StringIO):
-    """Output for the terminal, held until it is known how long it is."""
+    """Output for the terminal, held until its length is known."""
 
     def isatty(self) -> bool:
         return True
@@ -32,7 +32,7 @@ def show(text: str, *, paging: bool) -> None:
 
 
 def _run_pager(command: list[str], text: str) -> None:
-    """Ctrl-C is for the pager; a pager that is left early is no error."""
+    """Run the pager. It handles Ctrl-C itself, and leaving it early is not an error."""
     handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         pager = subprocess.Popen(command, stdin=subprocess.PIPE, text=True, encoding="utf-8")

@@ -38,7 +38,7 @@ def is_complete(text: str) -> bool:
     >>> is_complete("select 1"), is_complete("select ';"), is_complete("select 1; -- one"), is_complete("\\\\d")
     (False, False, True, True)
     """
-    code = mask(text + "\n").strip()  # so that a quote that is not closed hides the last letter too
+    code = mask(text + "\n").strip()  # with the line end, a quote that is not closed hides the last character too
     return not code or code.startswith("\\") or code.endswith(";") or code.lower() in WORDS
 
 
@@ -68,7 +68,7 @@ class Prompt:
 
 
 def sql_lexer() -> Lexer:
-    """Names the parts of a statement; `STYLE` gives them colours."""
+    """The lexer that marks the parts of a statement; `STYLE` gives them colours."""
     from pygments.lexers.sql import SqlLexer
 
     return PygmentsLexer(SqlLexer)
@@ -81,7 +81,7 @@ def _key_bindings() -> KeyBindings:
     def _(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
-            buffer.complete_state = None  # takes the completion that is chosen
+            buffer.complete_state = None  # accepts the selected completion
         elif is_complete(buffer.text):
             buffer.validate_and_handle()
         else:
@@ -95,7 +95,7 @@ def _key_bindings() -> KeyBindings:
 
 
 class _CarefulHistory(FileHistory):
-    """Without what has a token in it."""
+    """A history file without entries that contain a token."""
 
     def store_string(self, string: str) -> None:
         if "token=" not in string:
@@ -103,7 +103,7 @@ class _CarefulHistory(FileHistory):
 
 
 def open_history() -> History:
-    """The history file, for its owner only; in memory if it cannot be written."""
+    """The history file, which only its owner may read; a history in memory if the file cannot be written."""
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     path = Path(state) / "sparkfusion" / "history"
     try:

@@ -1,4 +1,4 @@
-"""The shell: it reads statements and commands, runs them, and stays."""
+"""The shell: it reads statements and commands and runs them, until the user leaves."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from sparkfusion.cli.run_statement import describe_timing, run_statement
 from sparkfusion.cli.shell.backslash import run_command
 from sparkfusion.cli.shell.known_names import NameCache
 from sparkfusion.cli.shell.pager import Screen, show
-from sparkfusion.cli.shell.shell_state import ShellState
+from sparkfusion.cli.shell.shell_state import LeaveShell, ShellState
 from sparkfusion.config.config_file import current_config_file
 from sparkfusion.errors import UserError
-from sparkfusion.session.script import Statement, split
+from sparkfusion.session.script import ScriptStatement, split
 
 if TYPE_CHECKING:
     from sparkfusion import Session
@@ -33,20 +33,17 @@ if TYPE_CHECKING:
 _GREETING = r"Statements end with a semicolon. \? lists commands, Ctrl-C cancels a query, Ctrl-D leaves."
 
 
-class Reader(Protocol):
+class StatementInput(Protocol):
     """Where a shell gets its statements from."""
 
     def read(self) -> str:
-        """The next statements, or a command. EOFError at the end; KeyboardInterrupt drops what was typed."""
+        """The next statements, or a command. Raises EOFError at the end, and KeyboardInterrupt if the typed text is
+        dropped."""
         ...
 
 
-class LeaveShell(Exception):  # noqa: N818 - nothing went wrong
-    """Somebody wants to leave."""
-
-
 class Shell:
-    """Has one session at a time. Errors and Ctrl-C end a statement, not the shell."""
+    """The interactive shell, with one session at a time. Errors and Ctrl-C end a statement, not the shell."""
 
     def __init__(self, options: SessionOptions, state: ShellState, ending: Ending | None = None) -> None:
         file = current_config_file()
@@ -73,22 +70,22 @@ class Shell:
 
     @property
     def title(self) -> str:
-        """What the prompt shows: the program, and where tasks run if that is not here."""
-        return "sparkfusion" if self.place == "local" else f"sparkfusion {self.place}"
+        """The text of the prompt: the program, and where tasks run if that is not in process."""
+        return "sparkfusion" if self.target == "local" else f"sparkfusion {self.target}"
 
     @property
-    def place(self) -> str:
+    def target(self) -> str:
         """Where tasks run, without a token."""
         return (self.options.target or "local").partition("?")[0]
 
-    def run(self, reader: Reader) -> None:
-        """Until the reader ends, or somebody leaves."""
+    def run(self, statements: StatementInput) -> None:
+        """Read and run statements until the input ends or the user leaves."""
         click.echo(_GREETING)
         while True:
             if self._ending is not None:
                 self._ending.next_statement()
             try:
-                text = reader.read()
+                text = statements.read()
             except KeyboardInterrupt:
                 continue
             except EOFError:
@@ -99,7 +96,7 @@ class Shell:
                 return
 
     def take(self, text: str) -> bool:
-        """Run what was typed; whether all of it went well. The first error ends it."""
+        """Run the typed text, up to the first error. Returns whether there was no error."""
         try:
             if text.lstrip().startswith("\\") or text.strip().lower() in ("quit", "exit", "help"):
                 run_command(self, text.strip())
@@ -116,7 +113,7 @@ class Shell:
         return True
 
     def connect(self, target: str) -> None:
-        """Go on with a session elsewhere. The old one stays if the new one cannot be opened."""
+        """Continue with a session on another target. The old session stays if the new one cannot be opened."""
         options = replace(self.options, target=target)
         with ExitStack() as fresh:
             session, line = self._enter(fresh, options)
@@ -125,7 +122,7 @@ class Shell:
         old.close()
 
     def run_file(self, path: str) -> None:
-        """Run the statements of a file; an error ends it, and names the line."""
+        """Run the statements of a file, up to the first error, which names the line."""
         try:
             text = Path(path).expanduser().read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -138,7 +135,8 @@ class Shell:
                 raise
 
     def answer(self, sql: str, choose: Callable[[pa.Table], pa.Table] = lambda rows: rows) -> None:
-        """Show what a statement of the shell itself returns, in whichever dialect a person works."""
+        """Show the rows of a statement that the shell itself made. It is in DataFusion's dialect, whatever the
+        session's is."""
         rows = choose(self.session.sql(sql, dialect="datafusion").collect())
         screen = Screen()
         write(rows.schema, rows.to_batches(), screen, "table", max_rows=sys.maxsize)
@@ -156,7 +154,7 @@ class Shell:
             self._line.stop()
         show(shown.rstrip("\n") + "\n", paging=self.state.paging)
 
-    def _run(self, statement: Statement) -> None:
+    def _run(self, statement: ScriptStatement) -> None:
         state = self.state
         once, state.once = state.once, None
         if once is not None:

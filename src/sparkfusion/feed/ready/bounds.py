@@ -1,4 +1,4 @@
-"""Simple conditions of a query, to skip files by the least and greatest value in them."""
+"""Simple conditions of a query, with which feeds skip files by the least and greatest value in them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import pyarrow as pa
 
 from sparkfusion.feed.provider import ScanFilter
 
-Comparison = tuple[str, str, Any]
+ColumnComparison = tuple[str, str, Any]
 """Column, operator, value."""
 
 
 def comparisons(
     filters: Iterable[ScanFilter], columns: Iterable[str], kinds: Collection[type] = (int, datetime.date)
-) -> Iterator[Comparison]:
+) -> Iterator[ColumnComparison]:
     """The conditions that compare one of the columns with an integer or a date, or with a value of the given kinds.
 
     Floats are never safe: bounds do not include NaN, which DataFusion sorts above all numbers. Strings and timestamps
-    are safe only if writers must not truncate their bounds.
+    are safe only if the format forbids writers to truncate their bounds.
     """
     known = set(columns)
     for each in filters:
@@ -30,7 +30,7 @@ def comparisons(
 
 
 def may_hold(operator: str, value: Any, least: Any, greatest: Any) -> bool:
-    """Whether a value between these bounds can meet the comparison. Unknown bounds can.
+    """Whether a value between these bounds can meet the comparison. True if the bounds are unknown.
 
     >>> may_hold("<", 5, 5, 9), may_hold("=", 7, 5, 9), may_hold("!=", 5, 5, 5)
     (False, True, False)

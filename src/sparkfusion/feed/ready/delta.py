@@ -13,7 +13,7 @@ from sparkfusion.errors import UserError, first_words
 from sparkfusion.extras import import_extra
 from sparkfusion.feed.provider import FeedContext, Reader, WorkUnitFeedProvider
 from sparkfusion.feed.ready.bounds import comparisons, may_hold
-from sparkfusion.feed.ready.hive import Column
+from sparkfusion.feed.ready.hive import HiveColumn
 from sparkfusion.feed.ready.plain_files import PlainFile, refusal
 from sparkfusion.feed.ready.plain_schema import plain_schema
 from sparkfusion.feed.units import FileUnit
@@ -26,15 +26,17 @@ _HARMLESS = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 
 
 class DeltaFiles(WorkUnitFeedProvider):
-    """The files of a Delta table, as it is when this is made. Files that partitions or bounds rule out are left out.
+    """The files of a Delta table, as it is when this object is made. Files that partition values or bounds rule out are
+    left out.
 
     Refused, because DataFusion's own scan would read them wrongly: deletion vectors, column mapping, and every other
     feature that readers have to know. Needs the extra `delta`.
 
     Args:
         table: a path or URL, or a `deltalake.DeltaTable`.
-        version: of the table at a path; None is the newest. A `DeltaTable` has its own.
-        storage_options: keys and the like, for deltalake. DataFusion needs the object store registered as well.
+        version: the version of the table at a path; None is the newest. A `DeltaTable` has its own version.
+        storage_options: credentials and other options for deltalake. DataFusion needs the object store registered as
+            well.
     """
 
     format = "parquet"
@@ -57,7 +59,7 @@ class DeltaFiles(WorkUnitFeedProvider):
         self._name = show_url(opened.table_uri)
         _refuse_unreadable(opened, self._name)
         self._schema = plain_schema(pa.schema(opened.schema().to_arrow()))
-        self.partition_columns: list[Column] = [
+        self.partition_columns: list[HiveColumn] = [
             (name, self._schema.field(name).type) for name in opened.metadata().partition_columns
         ]
         for name, type in self.partition_columns:
@@ -117,7 +119,7 @@ def _refuse_unreadable(table: Any, name: str) -> None:
         needs.discard("columnMapping")
     elif protocol.min_reader_version >= 2:
         needs.add("columnMapping")
-    if '"variant"' not in table.schema().to_json():  # deltalake's new tables say that they may have such columns
+    if '"variant"' not in table.schema().to_json():  # new tables of deltalake declare it even if unused
         needs -= {"variantType", "variantType-preview"}
     if "deletionVectors" in needs and not _has_deletion_vectors(table):
         needs.discard("deletionVectors")
@@ -135,5 +137,5 @@ def _has_deletion_vectors(table: Any) -> bool:
 
 
 def _root(uri: str) -> str:
-    """The directory of the files, as units name it."""
+    """The directory of the files, as it is written in units."""
     return unquote(uri.removeprefix("file://"))

@@ -1,4 +1,4 @@
-"""Access to files, of this machine and of all that Arrow's file systems reach. It only lists and opens."""
+"""List and open files of this machine, and of everything that Arrow's file systems reach."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from sparkfusion.errors import UserError
-from sparkfusion.file_systems import naming, open_url
+from sparkfusion.file_systems import classify_errors, open_url
 from sparkfusion.urls import bare, is_url, plain_path, split_url, url_scheme
 
 _SCHEMES = {"s3": "s3", "gcs": "gs", "abfs": "abfs"}
@@ -40,7 +40,7 @@ class FileAccess(Protocol):
         ...
 
     def entry(self, path: str) -> Entry | None:
-        """What is at a path; None if there is nothing."""
+        """The file or directory at a path; None if there is nothing."""
         ...
 
     def open(self, path: str) -> Any:
@@ -75,7 +75,7 @@ class LocalFileAccess:
 
 
 class ArrowFileAccess:
-    """A file system of Arrow. Its paths begin with `root` where URLs begin with `base`."""
+    """A file system of Arrow. Its paths begin with `root`, and the URLs of the same files with `base`."""
 
     def __init__(self, filesystem: fs.FileSystem, base: str, root: str) -> None:
         self._filesystem = filesystem
@@ -83,18 +83,18 @@ class ArrowFileAccess:
         self._root = root
 
     def list(self, directory: str) -> Iterator[Entry]:
-        with naming(directory, "list", missing=True):
+        with classify_errors(directory, "list", missing=True):
             found = self._filesystem.get_file_info(fs.FileSelector(self._inner(directory), recursive=False))
         for info in found:
             yield self._entry(f"{directory.rstrip('/')}/{info.base_name}", info)
 
     def entry(self, path: str) -> Entry | None:
-        with naming(path, "find", missing=True):
+        with classify_errors(path, "find", missing=True):
             info = self._filesystem.get_file_info(self._inner(path))
         return self._entry(path, info) if info.type in (fs.FileType.File, fs.FileType.Directory) else None
 
     def open(self, path: str) -> Any:
-        with naming(path, "open", missing=True):
+        with classify_errors(path, "open", missing=True):
             return self._filesystem.open_input_file(self._inner(path))
 
     def _inner(self, path: str) -> str:

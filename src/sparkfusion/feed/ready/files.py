@@ -15,10 +15,10 @@ from sparkfusion.errors import UserError
 from sparkfusion.feed.provider import FeedContext, Reader, WorkUnitFeedProvider
 from sparkfusion.feed.ready.file_access import FileAccess, LocalFileAccess, locate
 from sparkfusion.feed.ready.formats import format_of, refuse_compressed
-from sparkfusion.feed.ready.hive import Column, Values, check_type, check_values, infer_type, known_values
+from sparkfusion.feed.ready.hive import HiveColumn, Values, check_type, check_values, infer_type, known_values
 from sparkfusion.feed.ready.patterns import Pattern, split_glob
 from sparkfusion.feed.ready.peek import file_schema
-from sparkfusion.feed.ready.walk import DirectoryOrder, ListedFile, Order, Walk, sort_key
+from sparkfusion.feed.ready.walk import DirectorySortOrder, FileSortOrder, ListedFile, Walk, sort_key
 from sparkfusion.feed.units import FileUnit
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -56,9 +56,9 @@ class Files(WorkUnitFeedProvider):
         format: str | None = None,
         schema: pa.Schema | None = None,
         recursive: bool = True,
-        order: Order | None = None,
-        directory_order: DirectoryOrder | None = None,
-        hive: bool | Sequence[Column] = True,
+        order: FileSortOrder | None = None,
+        directory_order: DirectorySortOrder | None = None,
+        hive: bool | Sequence[HiveColumn] = True,
         filesystem: fs.FileSystem | None = None,
     ) -> None:
         if directory_order not in (None, "ascending", "descending"):
@@ -90,8 +90,8 @@ class Files(WorkUnitFeedProvider):
         return found
 
     @cached_property
-    def partition_columns(self) -> list[Column]:
-        """The Hive columns that were given, else those of the first file. None if there is no file yet."""
+    def partition_columns(self) -> list[HiveColumn]:
+        """The Hive columns that were given, else those of the first file. Empty if there is no file yet."""
         if isinstance(self._hive, tuple):
             return list(self._hive)
         if not self._hive or (self._given_schema is not None and self._survey is None):
@@ -126,7 +126,7 @@ class Files(WorkUnitFeedProvider):
             yield FileUnit(file.path, file.size, partition_values=values)
 
     def first_path(self) -> str:
-        """A file of the table, to look into."""
+        """The path of a file of the table, for finding out the schema."""
         return self._first[1].path
 
     def open(self, path: str) -> Any:
@@ -153,7 +153,8 @@ class Files(WorkUnitFeedProvider):
                     yield file if self._hive else ListedFile(file.path, file.size, file.modified)
 
     def _is_of_table(self, file: ListedFile, *, surveying: bool) -> bool:
-        """Files that were named have the table's format; of a directory, those that end like it."""
+        """Whether a file belongs to the table. A file that a path names always does; in a directory the extension
+        decides."""
         own, wanted = format_of(file.path), self._given_format if surveying else self.format
         if own is not None and wanted is not None and own != wanted and self._given_format is None:
             raise UserError(f"{file.path!r} is {own}, other files are {wanted}", hint=f"format={wanted!r}")
@@ -164,7 +165,8 @@ class Files(WorkUnitFeedProvider):
 
     @property
     def _survey(self) -> Survey | None:
-        """The first file, and the values of Hive columns beside the way to it. None is not remembered."""
+        """The first file, and the values of Hive columns that were listed on the way to it. None, which is not cached,
+        if there is no file."""
         self._surveyed = self._surveyed or self._look()
         return self._surveyed
 
@@ -192,7 +194,7 @@ class Files(WorkUnitFeedProvider):
 
 def _base_of(path: str | os.PathLike[str], filesystem: fs.FileSystem | None) -> tuple[FileAccess, str, tuple[str, ...]]:
     access, found = locate(path, filesystem)
-    if isinstance(access, LocalFileAccess) and Path(found).exists():  # a name may hold a bracket
+    if isinstance(access, LocalFileAccess) and Path(found).exists():  # a name may contain a bracket
         return access, found, ()
     return access, *split_glob(found)
 

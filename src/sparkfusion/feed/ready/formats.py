@@ -23,7 +23,7 @@ _COMPRESSIONS = (".gz", ".gzip", ".bz2", ".xz", ".zst", ".zstd", ".lz4", ".sz", 
 
 
 def format_of(name: str) -> Format | None:
-    """The format that a name's extension means, also if the file is compressed.
+    """The format that a name's extension stands for, also if the file is compressed.
 
     >>> format_of("a.parquet"), format_of("a.csv.gz"), format_of("README")
     ('parquet', 'csv', None)
@@ -47,7 +47,7 @@ def ending_of(name: str) -> tuple[str, str | None]:
 
 
 def refuse_compressed(path: str) -> None:
-    """A feed of files cannot be compressed: encoded plans do not say how files are compressed."""
+    """Raise if the file is compressed: encoded plans do not have the compression, so a feed cannot read it."""
     if _without_compression(path.lower()) != path.lower():
         raise UserError(
             f"{path!r} is compressed as a whole, which a feed of files cannot scan",

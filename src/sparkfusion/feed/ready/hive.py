@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from sparkfusion.errors import UserError
 
-Column = tuple[str, pa.DataType]
+HiveColumn = tuple[str, pa.DataType]
 Values = Mapping[str, str | None]
 """Values of partition columns as directories spell them; None is NULL."""
 
@@ -36,13 +36,14 @@ def infer_type(values: Sequence[str | None]) -> pa.DataType:
     return pa.int64() if known and all(_INTEGER.fullmatch(value) for value in known) else pa.string()
 
 
-def known_values(values: Values, columns: Sequence[Column]) -> dict[str, str | None]:
-    """The values of these columns that a directory has, and of no others."""
+def known_values(values: Values, columns: Sequence[HiveColumn]) -> dict[str, str | None]:
+    """The values that a directory has for these columns only."""
     return {name: values[name] for name, _ in columns if name in values}
 
 
-def check_values(path: str, values: Values, columns: Sequence[Column], *, inferred: bool) -> dict[str, str | None]:
-    """The values of a file's partition columns; a `UserError` if it has others, or a value is not of its type."""
+def check_values(path: str, values: Values, columns: Sequence[HiveColumn], *, inferred: bool) -> dict[str, str | None]:
+    """The values of a file's partition columns. Raises a `UserError` if it has other columns, or a value of the wrong
+    type."""
     names = [name for name, _ in columns]
     missing = [name for name in names if name not in values]
     if missing or (inferred and len(values) > len(names)):
@@ -59,6 +60,6 @@ def check_type(path: str, name: str, value: str | None, type: pa.DataType) -> No
         pa.scalar(value, pa.string()).cast(type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise UserError(
-            f"{path!r}: the partition value {value!r} of column {name!r} is no {type}",
+            f"{path!r}: the partition value {value!r} of column {name!r} is not a valid {type}",
             hint=f"hive=[({name!r}, pyarrow.string()), …] takes any value",
         ) from None

@@ -1,7 +1,7 @@
-"""Fetching over HTTP: timeouts, tries again with growing pauses, and nothing secret in an error or at another host.
+"""Fetch over HTTP: with timeouts, retries with growing pauses, and no secrets in errors or sent to another host.
 
-Connections are kept open and used again, by all threads of a process: a page takes a half to an eighth of the time that
-it takes with a connection of its own.
+All threads of a process share open connections: a page takes a half to an eighth of the time that it takes with a
+connection of its own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sparkfusion.errors import QueryCancelledError, SparkfusionError, Unavailabl
 from sparkfusion.urls import show_url, without_secrets
 
 Wait = Callable[[float], bool]
-"""Sleeps so many seconds; True if nobody needs the answer any more."""
+"""Sleeps this many seconds; True if the answer is not needed any more."""
 
 _BUSY = frozenset({408, 425, 429})
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
@@ -51,11 +51,11 @@ class Page:
 
 @dataclass(frozen=True)
 class HttpClient:
-    """How to fetch. It travels to workers, with its headers; it shows none of them.
+    """How to fetch. It is sent to workers, with its headers. Its repr does not show them.
 
     Attributes:
-        timeout: seconds without an answer. `retries`: tries after the first.
-        longest_wait: a server that asks for more seconds of patience (Retry-After) is an error.
+        timeout: seconds without an answer. `retries`: attempts after the first.
+        longest_wait: if a server asks for a longer pause (Retry-After), in seconds, the fetch fails.
     """
 
     timeout: float = 30.0
@@ -64,7 +64,8 @@ class HttpClient:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def fetch(self, url: str, headers: Mapping[str, str], wait: Wait) -> Page:
-        """Get a URL. Answers 429 and 5xx and lost connections are tried again; then an `UnavailableError`.
+        """Get a URL. It is retried after an answer 429 or 5xx, or a lost connection. Raises an `UnavailableError` after
+        the last retry.
 
         A host that is not there, or refuses connections, is tried a few times within a second.
         """
@@ -72,7 +73,7 @@ class HttpClient:
         for attempt in itertools.count(1):
             try:
                 answer = self._ask(url, headers)
-            except ValueError:  # some quote the URL or the header
+            except ValueError:  # some of these messages quote the URL or the header
                 raise UserError(
                     f"cannot fetch {show_url(url)}: the URL, one that it redirects to, or a header is not valid"
                 ) from None
@@ -94,7 +95,7 @@ class HttpClient:
         raise QueryCancelledError("the query needs no more pages")
 
     def _ask(self, url: str, headers: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
-        """One request. Redirects are followed; headers may hold keys, so another host does not get them."""
+        """Send one request and follow redirects. Headers may hold secret keys, so they are not sent to another host."""
         if urlsplit(url).scheme not in ("http", "https"):
             raise UserError(f"{show_url(url)} is not an http URL")
         own = {**self.headers, **headers}
@@ -124,7 +125,7 @@ class HttpClient:
 
 
 def sleep(seconds: float) -> bool:
-    """Wait on a worker, in short turns, so that an interrupt is noticed."""
+    """Wait on a worker, in short steps, so that an interrupt is noticed."""
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         time.sleep(min(left, _TURN_SECONDS))
@@ -151,7 +152,7 @@ def _connections(url: str) -> urllib3.PoolManager:
 
 @cache
 def _pool(process: int, proxy: str | None) -> urllib3.PoolManager:
-    """One for each process: a child that was forked must not use connections of its parent."""
+    """The connections of a process and proxy. A forked child must not use connections of its parent."""
     trust = ssl.create_default_context()
     if proxy is None:
         return urllib3.PoolManager(maxsize=_KEPT_CONNECTIONS, ssl_context=trust)
@@ -166,7 +167,7 @@ def _pause(attempt: int) -> float:
 
 
 def _reason(error: BaseException) -> BaseException:
-    """What the network said, without the words that urllib3 puts around it: they quote the URL."""
+    """The error of the network, without urllib3's error around it, which quotes the URL."""
     if isinstance(error, MaxRetryError) and error.reason is not None:
         error = error.reason
     return error.__cause__ if isinstance(error.__cause__, OSError) else error

@@ -14,16 +14,17 @@ from sparkfusion.errors import QueryCancelledError, UserError
 from sparkfusion.feed.provider import FeedContext, ReaderContext, WorkUnitFeedProvider
 from sparkfusion.feed.ready.http_client import HttpClient, Page, origin, sleep
 from sparkfusion.feed.ready.json_rows import batch_of, parse, rows_of
-from sparkfusion.feed.ready.paging import Cursor, Linked, LinkHeader, Next, Numbered, following
+from sparkfusion.feed.ready.paging import Cursor, Linked, LinkHeader, Next, Numbered, next_page
 from sparkfusion.feed.units import WorkUnit
 from sparkfusion.urls import show_url
 
 
 @dataclass(frozen=True)
 class PageReader:
-    """Makes rows of a page, on a worker: of its body, or of its number, which is fetched then.
+    """Makes rows of a page, on a worker. The unit holds the body of the page, or its number; then the worker fetches
+    the page.
 
-    URL and headers may hold keys, so they are here and not in the units, which errors show.
+    URL and headers may hold secret keys, so they are here and not in the units, which errors show.
     """
 
     url: str = field(repr=False)
@@ -45,19 +46,18 @@ class PageReader:
 class HttpPages(WorkUnitFeedProvider):
     """Rows of an HTTP API that gives them in pages.
 
-    Numbered pages whose count is known are fetched by the workers, each its own. Where only a page tells which one
-    follows, or whether one follows at all, the coordinator fetches them one after the other, and workers get
-    the bodies.
+    If pages are numbered and their count is known, each worker fetches its own pages. If only a page itself shows
+    whether and which page follows, the coordinator fetches the pages one after the other, and workers get the bodies.
 
     Args:
-        url: of the first page.
-        schema: of the rows. Keys that a row lacks are NULL, others are left out.
+        url: the URL of the first page.
+        schema: the schema of the rows. Keys that a row lacks are NULL; keys that are not in the schema are left out.
         next: how pages follow: `LinkHeader`, `NextLink`, `Cursor`, `PageNumber` or `Offset`.
         rows: path of keys to the list of rows in a page, such as "data.items"; None if the page is that list.
         params: parameters of every request. Their values are not shown in errors.
-        headers: of every request, besides those of `register_feed`. They are not sent to other hosts.
-        timeout: seconds without an answer. `retries`: tries after the first, with growing pauses, or those that the
-            server asks for, up to `longest_wait` seconds.
+        headers: headers of every request, besides those of `register_feed`. They are not sent to other hosts.
+        timeout: seconds without an answer. `retries`: attempts after the first. The pauses between them grow, or are
+            those that the server asks for, up to `longest_wait` seconds.
     """
 
     format: str | None = None
@@ -85,7 +85,7 @@ class HttpPages(WorkUnitFeedProvider):
         if urlsplit(self._url).username is not None:
             raise UserError(f"{show_url(self._url)!r} contains a user name: put it into headers={{'Authorization': …}}")
         if retries < 0 or timeout <= 0:
-            raise UserError(f"retries={retries!r} must be a number from 0, timeout={timeout!r} more than 0")
+            raise UserError(f"retries={retries!r} must be at least 0, and timeout={timeout!r} must be more than 0")
         self._rows = rows
         self._client = HttpClient(timeout, retries, longest_wait, dict(headers or {}))
         self.reader = PageReader(self._url, getattr(self._next, "parameter", ""), rows, self._client)
@@ -124,7 +124,7 @@ class HttpPages(WorkUnitFeedProvider):
             seen.add(url)
             page = self._fetch(url, context)
             yield WorkUnit(page.body)
-            found = following(next, parse(page.body, show_url(url)), page.links)
+            found = next_page(next, parse(page.body, show_url(url)), page.links)
             if found is None:
                 return
             url = self._next_url(next, url, found)
@@ -150,7 +150,7 @@ class HttpPages(WorkUnitFeedProvider):
 
 
 def with_parameter(url: str, name: str, value: str) -> str:
-    """The URL with that parameter, instead of one of that name.
+    """The URL with that parameter, which replaces one of the same name.
 
     >>> with_parameter("https://a.example/x?page=1&n=2", "page", "a b")
     'https://a.example/x?n=2&page=a+b'

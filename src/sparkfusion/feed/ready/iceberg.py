@@ -27,8 +27,8 @@ _S3 = re.compile(r"s3[an]://")
 
 
 class IcebergFiles(WorkUnitFeedProvider):
-    """The files of an Iceberg table, as it is when this is made. Iceberg's planning leaves out files that conditions on
-    integers, dates and strings rule out.
+    """The files of an Iceberg table, as it is when this object is made. Iceberg's planning leaves out files that
+    conditions on integers, dates and strings rule out.
 
     Refused, because DataFusion's own scan would read them wrongly: files with deletes, other formats than Parquet, and
     tables whose columns were renamed, changed or added again. Needs the extra `iceberg`.
@@ -68,7 +68,7 @@ class IcebergFiles(WorkUnitFeedProvider):
             yield FileUnit(file.path, file.bytes)
 
     def files(self) -> list[PlainFile]:
-        """All its files. Raises a `NotPlainFilesError` if rows of one are deleted, or if it is not a Parquet file."""
+        """All its files. Raises a `NotPlainFilesError` if a file has deleted rows, or is not a Parquet file."""
         from pyiceberg.expressions import AlwaysTrue
 
         return list(self._plain_files(AlwaysTrue())) if self._snapshot is not None else []

@@ -16,8 +16,8 @@ _IMPORTED = "schema.name-mapping.default"
 
 
 def check_readable_by_name(table: Table, schema: Schema, name: str) -> None:
-    """Raise a `NotPlainFilesError` unless that is proven: every schema the table ever had is known, and since then
-    columns were only added or dropped for good."""
+    """Raise a `NotPlainFilesError` unless that is certain: every schema that the table ever had is known, and columns
+    were only added, or dropped and never added again."""
     known = sorted(each.schema_id for each in table.metadata.schemas)
     if known != list(range(known[-1] + 1)):
         raise refusal("Iceberg", name, "its old schemas are not known, so columns may have been renamed")
@@ -43,7 +43,8 @@ def check_readable_by_name(table: Table, schema: Schema, name: str) -> None:
 
 
 def _check_imported(table: Table, name: str, columns: set[str]) -> None:
-    """Raise for imported files: they have no column ids, and may lack columns whose values are in directory names."""
+    """Raise if the table has imported files: they have no column ids, and may lack columns whose values are in
+    directory names."""
     from pyiceberg.transforms import IdentityTransform
 
     if any(isinstance(field.transform, IdentityTransform) for spec in table.specs().values() for field in spec.fields):
@@ -55,7 +56,7 @@ def _check_imported(table: Table, name: str, columns: set[str]) -> None:
 
 
 def _is_kept(name: str) -> bool:
-    """Whether writers put a name into files as it is: they escape characters that Avro does not allow.
+    """Whether writers put a column's name into files unchanged. They escape characters that Avro does not allow.
 
     >>> [_is_kept(name) for name in ("in_euro", "größe2", "in euro", "2x", "a.b", "m²")]
     [True, True, False, False, False, False]
@@ -65,7 +66,7 @@ def _is_kept(name: str) -> bool:
 
 
 def _columns(schema: Schema) -> dict[str, tuple[int, str]]:
-    """Id and type of each column, also of those inside others, whose own type says nothing new."""
+    """Id and type of each column, nested ones included."""
     found = {}
     for id in schema.field_ids:
         field = schema.find_field(id)

@@ -14,24 +14,24 @@ from sparkfusion.errors import UserError
 from sparkfusion.feed.provider import FeedContext, Reader, Units, WorkUnitFeedProvider
 from sparkfusion.feed.units import FileUnit, WorkUnit
 
-Source = Iterable[Any] | AsyncIterable[Any] | Callable[[], Iterable[Any] | AsyncIterable[Any]]
+ItemSource = Iterable[Any] | AsyncIterable[Any] | Callable[[], Iterable[Any] | AsyncIterable[Any]]
 
 
 class Items(WorkUnitFeedProvider):
     """The payloads, or work units, of an iterable.
 
     Args:
-        items: a list or the like, or a function that returns an iterable (it may be a generator, also an asynchronous
-            one) and is called for each scan. An iterator has its items only once, so one scan of one query can read it.
+        items: a list or another iterable, or a function that returns one and is called for each scan. The function may
+            be a generator, also an asynchronous one. An iterator can be read by only one scan of one query.
         reader: makes rows of an item's unit, on the workers: `reader(unit, context)`, with `unit.payload`.
-        schema: of these rows.
-        format: instead of a reader, if items are paths of files, or `FileUnit`s.
-        partition_columns: of `FileUnit`s, as `register_feed` takes them.
+        schema: the schema of these rows.
+        format: the format of the files, instead of a reader, if items are paths of files, or `FileUnit`s.
+        partition_columns: the partition columns of `FileUnit`s, as in `register_feed`.
     """
 
     def __init__(
         self,
-        items: Source,
+        items: ItemSource,
         reader: Reader | None = None,
         *,
         schema: pa.Schema | None = None,

@@ -33,18 +33,34 @@ def at_path(value: Any, path: str) -> Any:
 
 
 def rows_of(document: Any, path: str | None, shown: str) -> list[dict[str, Any]]:
-    """The objects of a page."""
+    """The JSON objects at a path of a page; raises if there is no list of objects."""
     found = document if path is None else at_path(document, path)
-    if found is None and path is not None and isinstance(document, dict) and path.split(".")[0] in document:
+    if found is None and path is not None and _is_null_at(document, path):
         return []
     if not isinstance(found, list):
-        has = f"has the keys {', '.join(map(repr, document))}" if isinstance(document, dict) else "is no object"
+        has = f"has the keys {', '.join(map(repr, document))}" if isinstance(document, dict) else "is not an object"
         where = "is not a list" if path is None else f"has no list at {path!r}"
         raise UserError(f"the page of {shown} {where}: it {has}", hint="pass rows='key.of.the.list'")
     other = next((each for each in found if not isinstance(each, dict)), None)
     if other is not None:
-        raise UserError(f"the rows of {shown} are no JSON objects: one is a {type(other).__name__}")
+        raise UserError(f"the rows of {shown} must be JSON objects, but one is a {type(other).__name__}")
     return found
+
+
+def _is_null_at(value: Any, path: str) -> bool:
+    """Whether a key of the path is there and its value is null: an API may return that instead of an empty list. A key
+    that is missing may be misspelt.
+
+    >>> _is_null_at({"data": None}, "data.items"), _is_null_at({"data": {"items": []}}, "data.itms")
+    (True, False)
+    """
+    for key in path.split("."):
+        if not isinstance(value, dict) or key not in value:
+            return False
+        value = value[key]
+        if value is None:
+            return True
+    return False
 
 
 def batch_of(rows: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:

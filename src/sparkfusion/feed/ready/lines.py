@@ -20,8 +20,8 @@ from sparkfusion.wording import shorten
 _BLOCK_BYTES = 1024 * 1024
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-Line = tuple[int, bytes]
-"""Its number in the file, and its text."""
+NumberedLine = tuple[int, bytes]
+"""The number of a line in its file, and its text."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class LineReader:
     """A reader of whole files. It reports every line that it skips to its context.
 
     Attributes:
-        schema: of the files. Partition columns, whose values come with the units, are not in it.
+        schema: the schema of the files, without partition columns, whose values come with the units.
     """
 
     format: LineFormat
@@ -52,7 +52,7 @@ class LineReader:
                         yield from _with_partitions(found.rows, unit, context).to_batches()
 
 
-def row_blocks(file: Any, format: LineFormat) -> Iterator[list[Line]]:
+def row_blocks(file: Any, format: LineFormat) -> Iterator[list[NumberedLine]]:
     """The lines of a file that are rows, in blocks of about a mebibyte."""
     header, count = format.has_header, 0
     for texts in _texts(file):
@@ -69,7 +69,7 @@ def row_blocks(file: Any, format: LineFormat) -> Iterator[list[Line]]:
 
 
 def first_rows(file: Any, format: LineFormat, most: int) -> list[bytes]:
-    """The first lines, the header included: what a schema is guessed from."""
+    """The first lines, the header included, from which the schema is inferred."""
     texts = (text for block in _texts(file) for text in block)
     return list(itertools.islice((text for text in texts if format.are_rows([text])), most))
 

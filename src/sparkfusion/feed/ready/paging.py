@@ -28,7 +28,7 @@ class NextLink:
 
 @dataclass(frozen=True)
 class Cursor:
-    """The body holds, at a path of keys, what the parameter of that name has to be for the next page."""
+    """The body holds a cursor at a path of keys. It is the value of a request parameter for the next page."""
 
     path: str
     parameter: str = "cursor"
@@ -39,8 +39,8 @@ class PageNumber:
     """Pages are numbered.
 
     Attributes:
-        pages: how many there are, or a path of keys to that number in the first page. Then workers fetch the pages.
-            If it is not given, the coordinator fetches them, until one is empty.
+        pages: how many there are, or a path of keys to that number in the first page. With it, workers fetch the pages.
+            Without it, the coordinator fetches them, until one is empty.
     """
 
     parameter: str = "page"
@@ -60,10 +60,10 @@ class PageNumber:
 
 @dataclass(frozen=True)
 class Offset:
-    """Pages begin at a row's number.
+    """The request has the number of the page's first row.
 
     Attributes:
-        step: rows of a page; put the API's own parameter for that among `params`.
+        step: the rows of a page. If the API has a parameter for that, add it to `params`.
         total: how many rows there are, or a path of keys to that number, like `PageNumber.pages`.
     """
 
@@ -74,7 +74,7 @@ class Offset:
 
     def __post_init__(self) -> None:
         if self.step < 1:
-            raise UserError(f"an offset's step is {self.step!r}, not a number from 1")
+            raise UserError(f"the step of Offset must be at least 1, not {self.step!r}")
 
     @property
     def is_told_by_first_page(self) -> bool:
@@ -93,7 +93,7 @@ Linked = LinkHeader | NextLink | Cursor
 Next = Numbered | Linked
 
 
-def following(next: Linked, document: Any, links: Sequence[str]) -> str | None:
+def next_page(next: Linked, document: Any, links: Sequence[str]) -> str | None:
     """The next page's URL, or cursor; None after the last page. `links` are the page's headers of that name."""
     if isinstance(next, LinkHeader):
         return next_link(links)
@@ -101,7 +101,7 @@ def following(next: Linked, document: Any, links: Sequence[str]) -> str | None:
     if found is None or found in ("", False):
         return None
     if isinstance(found, bool) or not isinstance(found, str | int):
-        raise UserError(f"what is at {next.path!r} is not the link to a next page: it is a {type(found).__name__}")
+        raise UserError(f"the value at {next.path!r} is not the link to a next page: it is a {type(found).__name__}")
     return str(found)
 
 

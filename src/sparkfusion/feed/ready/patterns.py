@@ -1,4 +1,4 @@
-"""Globs: which files and directories below a fixed directory they match."""
+"""Match files and directories below a fixed directory with globs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from fnmatch import fnmatchcase
 _MAGIC = re.compile(r"[*?\[]")
 _ANY_DEPTH = "**"
 State = frozenset[int]
-"""Which parts of a pattern may be met next. The number of parts itself: everything here is meant."""
+"""The indexes of the pattern's parts that may match next. The number of parts, as an index, means that everything here
+matches."""
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """The parts of a glob below its fixed directory; none match everything. `recursive`: also in directories below."""
+    """The parts of a glob below its fixed directory; without parts, everything matches. `recursive`: also in
+    subdirectories."""
 
     parts: tuple[str, ...]
     recursive: bool = True
@@ -23,7 +25,7 @@ class Pattern:
         return self._close({0})
 
     def is_inside(self, state: State) -> bool:
-        """Whether a directory in this state matches as a whole."""
+        """Whether everything in a directory with this state matches."""
         return len(self.parts) in state
 
     def enter(self, state: State, directory: str) -> State:
@@ -65,7 +67,8 @@ def split_glob(path: str) -> tuple[str, tuple[str, ...]]:
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a name is of what writers put beside data: `_SUCCESS`, `.crc` files. A partition `_x=1` is not hidden."""
+    """Whether a name is that of a file that writers put beside data, such as `_SUCCESS` and `.crc` files. A partition
+    `_x=1` is not hidden."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 

@@ -18,7 +18,7 @@ _OF_LINES = ("csv", "json")
 
 
 def file_schema(access: FileAccess, path: str, format: str) -> pa.Schema:
-    """The schema of a file. For CSV and JSON it is DataFusion's guess from the first lines."""
+    """The schema of a file. For CSV and JSON, DataFusion infers it from the first lines."""
     try:
         if format == "parquet":
             with access.open(path) as file:

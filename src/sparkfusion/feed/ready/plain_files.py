@@ -1,4 +1,5 @@
-"""Tables of a table format (Delta, Iceberg) whose files hold all that its readers would see, and why others do not."""
+"""Tables of a table format (Delta, Iceberg) that can be read as plain Parquet files, and the error for those that
+cannot."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from sparkfusion.errors import UserError
 
 
 class NotPlainFilesError(UserError):
-    """A table whose files alone do not tell its rows: a plain scan of them would read it wrongly.
+    """A plain scan of the table's files would return wrong rows.
 
     Attributes:
         reason: why, without the table's name.
@@ -23,8 +24,8 @@ class PlainFile:
     """A Parquet file of such a table.
 
     Attributes:
-        path: of this machine, or a URL. `bytes`: its size, as the table's metadata says.
-        values: of the partition columns that are not in the file.
+        path: a path of this machine, or a URL. `bytes`: its size in the table's metadata.
+        values: the values of partition columns that are not in the file.
     """
 
     path: str

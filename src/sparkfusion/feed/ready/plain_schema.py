@@ -1,4 +1,4 @@
-"""Schemas of other libraries, with the types that DataFusion reads from files."""
+"""Convert schemas of other libraries to the types that DataFusion reads from files."""
 
 from __future__ import annotations
 

@@ -15,23 +15,23 @@ from sparkfusion.errors import SparkfusionError, UserError, first_words
 from sparkfusion.feed.provider import FeedContext, Reader, WorkUnitFeedProvider
 from sparkfusion.feed.ready.file_access import open_path
 from sparkfusion.feed.ready.files import Files, Paths
-from sparkfusion.feed.ready.hive import Column
-from sparkfusion.feed.ready.walk import DirectoryOrder, Order
+from sparkfusion.feed.ready.hive import HiveColumn
+from sparkfusion.feed.ready.walk import DirectorySortOrder, FileSortOrder
 from sparkfusion.feed.units import FileUnit
 
 TARGET_BYTES = 64 * 1024 * 1024
 
 
 class RowGroups(WorkUnitFeedProvider):
-    """Row groups of Parquet files, put together to units of about `target_bytes`.
+    """Row groups of Parquet files, combined into units of about `target_bytes`.
 
     DataFusion reads the row groups that begin in a unit's range of bytes; the ranges of a file cover it without a gap,
     so every row group is read once. Footers of files larger than `target_bytes` are read, one at a time, when units
     are wanted.
 
     Args:
-        source: what `Files` takes, with its other arguments; or another feed of Parquet files.
-        target_bytes: a unit has at least one row group, and no more than this if it has several.
+        source: paths as for `Files`, whose other arguments may be given too; or another feed of Parquet files.
+        target_bytes: the most bytes of a unit that has several row groups. A unit has at least one.
     """
 
     format = "parquet"
@@ -44,13 +44,13 @@ class RowGroups(WorkUnitFeedProvider):
         target_bytes: int = TARGET_BYTES,
         schema: pa.Schema | None = None,
         recursive: bool = True,
-        order: Order | None = None,
-        directory_order: DirectoryOrder | None = None,
-        hive: bool | Sequence[Column] = True,
+        order: FileSortOrder | None = None,
+        directory_order: DirectorySortOrder | None = None,
+        hive: bool | Sequence[HiveColumn] = True,
         filesystem: fs.FileSystem | None = None,
     ) -> None:
         if target_bytes < 1:
-            raise UserError(f"target_bytes is {target_bytes!r}, not a number from 1")
+            raise UserError(f"target_bytes must be at least 1, not {target_bytes!r}")
         make = partial(Files, format="parquet", schema=schema, recursive=recursive, order=order)
         made: Any = (
             source
@@ -120,7 +120,7 @@ def ranges(starts: Sequence[int], size: int, target: int) -> list[tuple[int, int
 
 
 def _start(group: Any) -> int:
-    """Where DataFusion takes a row group to begin: at the first page of its first column."""
+    """The offset at which a row group begins for DataFusion: that of the first page of its first column."""
     if not group.num_columns:
         return 0
     column = group.column(0)

@@ -28,7 +28,7 @@ _NOT_ONE_ROW = {"csv": "a quote is opened and not closed", "json": "the line is 
 
 @dataclass(frozen=True)
 class LineFormat:
-    """How lines are written. `csv` has the options of CSV; it is None for JSON."""
+    """The format of lines. `csv` has the options of CSV; it is None for JSON."""
 
     csv: CsvReadOptions | None = None
 
@@ -50,7 +50,7 @@ class LineFormat:
         return self.csv is not None and bool(self.csv.comment) and line.startswith(str(self.csv.comment).encode())
 
     def read(self, context: SessionContext, path: str, schema: pa.Schema | None, *, header: bool) -> Any:
-        """A DataFrame of a file. Without a schema DataFusion guesses one."""
+        """A DataFrame of a file. Without a schema DataFusion infers one."""
         if self.csv is None:
             return context.read_json(path, schema=schema, file_extension="")
         options = copy.copy(self.csv)
@@ -84,11 +84,11 @@ class Sieve:
         self._context = SessionContext(SessionConfig().with_target_partitions(1))
 
     def sift(self, lines: Sequence[bytes], schema: pa.Schema, first: int = 0) -> Iterator[Passed | Stopped]:
-        """The lines in their order: rows of those that can be read, and each that cannot. None of the lines may be
-        empty.
+        """The lines in their order: `Passed` with the rows of those that can be read, and `Stopped` for each that
+        cannot. None of the lines may be empty.
 
-        The first line is read again after the last one. So a quote that the last line leaves open is noticed: what
-        follows becomes part of its value, and there are fewer rows than lines.
+        The first line is read again after the last one, to find a quote that the last line leaves open: the added line
+        then becomes part of its value, and there are fewer rows than lines.
         """
         if not lines:
             return
@@ -114,12 +114,12 @@ class Sieve:
         return rows if rows.num_rows == len(lines) else _NOT_ONE_ROW[self._format.name]
 
     def guess(self, lines: Sequence[bytes]) -> pa.Schema:
-        """The schema that DataFusion guesses, from the lines from which it can. In CSV the first line decides how many
+        """The schema that DataFusion infers from the lines that it can read. In CSV the first line decides how many
         fields there are."""
         lead = list(lines[:1]) if self._format.csv is not None else []
-        return self._guess_schema([*lead, *self._agreeing(lead, lines[len(lead) :])])
+        return self._guess_schema([*lead, *self._agreeing_lines(lead, lines[len(lead) :])])
 
-    def _agreeing(self, lead: list[bytes], lines: Sequence[bytes]) -> list[bytes]:
+    def _agreeing_lines(self, lead: list[bytes], lines: Sequence[bytes]) -> list[bytes]:
         if not lines:
             return []
         try:
@@ -128,7 +128,7 @@ class Sieve:
             if len(lines) == 1:
                 return []
             half = len(lines) // 2
-            return self._agreeing(lead, lines[:half]) + self._agreeing(lead, lines[half:])
+            return self._agreeing_lines(lead, lines[:half]) + self._agreeing_lines(lead, lines[half:])
         return list(lines)
 
     def _guess_schema(self, lines: Sequence[bytes]) -> pa.Schema:
@@ -137,7 +137,7 @@ class Sieve:
 
     @contextmanager
     def _file(self, lines: Sequence[bytes]) -> Iterator[str]:
-        """A file of the lines, with a new name each time: DataFusion remembers what it saw under a name."""
+        """A file of the lines, with a new name each time: DataFusion caches files by name."""
         path = self._directory / str(next(self._numbers))
         path.write_bytes(b"\n".join(lines) + b"\n")
         try:
@@ -147,9 +147,10 @@ class Sieve:
 
 
 def _cuts(words: str, lines: int) -> list[int]:
-    """Where to part lines that cannot be read together: in the middle, and around the line that DataFusion names.
+    """Where to split lines that cannot be read together: in the middle, and around the line that DataFusion's message
+    names.
 
-    It counts some errors from 0 and others from 1.
+    DataFusion counts lines from 0 in some messages and from 1 in others.
 
     >>> _cuts("Error while parsing value 'x' for column 0 at line 7", 100)
     [0, 6, 7, 8, 50, 100]

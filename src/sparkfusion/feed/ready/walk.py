@@ -11,7 +11,7 @@ from sparkfusion.feed.ready.file_access import Entry, FileAccess
 from sparkfusion.feed.ready.hive import Values, partition_of
 from sparkfusion.feed.ready.patterns import Pattern, State, is_hidden
 
-DirectoryOrder = Literal["ascending", "descending"]
+DirectorySortOrder = Literal["ascending", "descending"]
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,8 @@ class ListedFile:
     """A file in a listing.
 
     Attributes:
-        path: as in units. `modified`: seconds since 1970, 0 if it is not known.
-        partition_values: of its Hive directories, as they are spelled there.
+        path: the path as in units. `modified`: seconds since 1970, 0 if it is not known.
+        partition_values: the values of its Hive directories, as they are spelled there.
         asked: whether a path or glob names the file itself, and not a directory that it is in.
     """
 
@@ -31,7 +31,7 @@ class ListedFile:
     asked: bool = True
 
 
-Order = Literal["name", "newest", "oldest", "largest"] | Callable[[ListedFile], Any]
+FileSortOrder = Literal["name", "newest", "oldest", "largest"] | Callable[[ListedFile], Any]
 
 _ORDERS: dict[str, Callable[[ListedFile], Any]] = {
     "name": lambda file: file.path,
@@ -46,10 +46,10 @@ class Walk:
     """A walk through the directories of one file access.
 
     Args:
-        keeps: which of some sibling directories' values may be needed; asked only for Hive directories.
+        keeps: whether each of some sibling directories may be needed, by its values; called only for Hive directories.
         stopped: checked in every directory.
         on_directory: called for each directory that is listed.
-        order: of directories among their siblings, and of the files in a directory; None takes them as they come.
+        order: the order of sibling directories, and of the files in a directory; None takes them as they are listed.
     """
 
     access: FileAccess
@@ -57,17 +57,17 @@ class Walk:
     keeps: Callable[[Sequence[Values]], list[bool]]
     stopped: Callable[[], bool] = lambda: False
     on_directory: Callable[[str], None] = lambda path: None
-    order: DirectoryOrder | None = None
+    order: DirectorySortOrder | None = None
 
     def files(self, base: str) -> Iterator[ListedFile]:
-        """Every file that the pattern means, depth first. A `base` that does not exist is a user's error."""
+        """Every file that the pattern matches, depth first. Raises a `UserError` if `base` does not exist."""
         if not self.pattern.parts:
             found = self.access.entry(base)
             if found is not None and not found.is_directory:
                 yield ListedFile(base, found.size, found.modified)
                 return
             if found is None:
-                raise _missing(base)
+                raise _missing_error(base)
         yield from self._visit(base, self.pattern.start(), {}, is_base=True)
 
     def _visit(self, directory: str, state: State, values: Values, *, is_base: bool = False) -> Iterator[ListedFile]:
@@ -85,7 +85,7 @@ class Walk:
                     yield ListedFile(entry.path, entry.size, entry.modified, values, asked)
         except (FileNotFoundError, NotADirectoryError):
             if is_base:
-                raise _missing(directory) from None
+                raise _missing_error(directory) from None
             return  # removed since the listing of the directory above
         except OSError as error:
             raise classify(error) from error
@@ -101,7 +101,8 @@ class Walk:
         return iter(sorted(found, key=lambda entry: entry.name, reverse=self.order == "descending"))
 
     def _is_meant(self, state: State, name: str) -> bool | None:
-        """True if the pattern names a file, False if the directory that it is in is meant, None otherwise."""
+        """True if the pattern matches the file itself, False if it matches a directory that the file is in, None if
+        neither."""
         if self.pattern.names(state, name):
             return True
         return False if self.pattern.is_inside(state) and not is_hidden(name) else None
@@ -128,12 +129,12 @@ def _rank(directory: str) -> tuple[str, int, str]:
     return name, sign * int(digits) if digits.isdecimal() else 0, text
 
 
-def _missing(path: str) -> UserError:
+def _missing_error(path: str) -> UserError:
     return UserError(f"there is no file or directory {path!r}")
 
 
-def sort_key(order: Order | None) -> Callable[[ListedFile], Any] | None:
-    """The key to sort files by; None to take them as they come."""
+def sort_key(order: FileSortOrder | None) -> Callable[[ListedFile], Any] | None:
+    """The key to sort files by; None to take them as they are listed."""
     if isinstance(order, str) and order not in _ORDERS:
         raise UserError(f"unknown order {order!r}", hint=f"one of {', '.join(_ORDERS)}, or a function")
     return _ORDERS[order] if isinstance(order, str) else order

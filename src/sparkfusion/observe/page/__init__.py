@@ -1,6 +1,6 @@
 """One HTML page that draws a query's model. It needs no network: data, styles and scripts are in it.
 
-The scripts read the model only, so a page that gets models while a query runs can use them as they are.
+The scripts read only the model, so a page that receives models while a query runs can use the same scripts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SCRIPTS = ("format.js", "facts.js", "layout.js", "graph.js", "timeline.js", "de
 
 
 def render_page(model: dict[str, Any]) -> str:
-    """The page of a query. `model` is what `build_model` returns; texts in it may hold anything."""
+    """The page of a query. `model` is the result of `build_model`; strings in it may contain any characters."""
     data = to_json(model).replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
     parts = {
         "title": html.escape(f"Query {model['query']['id']}".strip()),
@@ -25,7 +25,7 @@ def render_page(model: dict[str, Any]) -> str:
         "model": data,
     }
     page = _read("page.html")
-    for name, text in parts.items():  # one pass: the data come last, and are not searched for marks
+    for name, text in parts.items():  # the data come last, so they are not searched for marks
         page = page.replace(f"@{name}@", text, 1)
     return page
 

@@ -1,4 +1,4 @@
-"""Where a round-robin repartition sends a row depends on scheduling, so isolated tasks disagree.
+"""Drop round-robin repartitions: where they send a row depends on scheduling, so isolated tasks would disagree.
 
 See docs/traps.md#round-robin-repartition.
 """
@@ -9,7 +9,8 @@ from sparkfusion.plan.wire import PlanNode, copy_of, kind, rewrite
 
 
 def drop_random_repartition(root: PlanNode) -> PlanNode:
-    """Replace every repartition that is not by hash by its input; it only spreads work, which tasks do anyway."""
+    """Replace every repartition that is not by hash by its input; it only spreads the work, which is already divided
+    among tasks."""
     return rewrite(root, _input_of_random)
 
 

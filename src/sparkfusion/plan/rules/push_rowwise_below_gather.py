@@ -1,4 +1,4 @@
-"""A row-wise operator above a gather runs better below it: in every task, and while rows stream to the caller."""
+"""Move row-wise operators below a gather, where they run in every task and while rows stream to the caller."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from sparkfusion.plan.wire import PlanNode, body, copy_of, kind, partition_count
 
 
 def push_rowwise_below_gather(root: PlanNode) -> PlanNode:
-    """Swap projections and filters with the merge of partitions right below them, as far as they go."""
+    """Swap projections and filters with the merge of partitions right below them, repeatedly."""
     return rewrite(root, _swap)
 
 

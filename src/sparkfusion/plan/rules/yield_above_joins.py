@@ -1,4 +1,5 @@
-"""A join can give many batches without ever yielding to the runtime, and then it cannot be cancelled.
+"""Make joins yield: a join can return many batches without yielding to the async runtime, and then it cannot be
+cancelled.
 
 This is https://github.com/apache/datafusion/issues/19358.
 """
@@ -11,5 +12,5 @@ from sparkfusion.plan.wire.tree import JOINS
 
 
 def yield_above_joins(root: PlanNode) -> PlanNode:
-    """Put a cooperative node, which gives the runtime a turn now and then, above every join."""
+    """Put a cooperative node, which regularly yields to the async runtime, above every join."""
     return rewrite(root, lambda node: cooperative(node) if kind(node) in JOINS else None)

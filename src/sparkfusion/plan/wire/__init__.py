@@ -1,4 +1,5 @@
-"""A small view of DataFusion's physical plan format: `wire.proto` names what we touch, `tree` walks it."""
+"""A small view of DataFusion's physical plan format: `wire.proto` names the fields that we use, `tree` walks the
+plan."""
 
 from sparkfusion.plan.wire.tree import (
     body,

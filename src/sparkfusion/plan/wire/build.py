@@ -23,7 +23,7 @@ def local_limit(node: pb.PlanNode, fetch: int) -> pb.PlanNode:
 
 
 def cooperative(node: pb.PlanNode) -> pb.PlanNode:
-    """The node, with turns for the runtime now and then."""
+    """The node below a cooperative operator, which regularly yields to the async runtime."""
     made = pb.PlanNode()
     made.cooperative.input.CopyFrom(node)
     return made

@@ -18,7 +18,7 @@ _EXPECTED = {"sort_preserving_merge", "sort", "projection", "aggregate", "repart
 
 @cache
 def check_wire_format() -> None:
-    """Encode a small plan and find in it what `wire.proto` says; a clear error otherwise."""
+    """Encode a small plan, and raise a clear error if its fields are not where `wire.proto` has them."""
     installed = version("datafusion")
     if int(installed.split(".")[0]) != KNOWN_MAJOR:
         raise WireFormatError(

@@ -1,8 +1,8 @@
 """How deep a plan is, measured on its bytes: decoding, running and dropping a plan are all recursive.
 
-Two things end a process or a query. Decoders of protobuf stop at 100 messages inside each other, with an error. And a
-chain like `a + b + c + …` is written flat, but decoded to a tree as deep as the chain is long, which overflows a
-thread's stack: measured with DataFusion 55 at 1,000 to 2,000 levels on DataFusion's own threads (2 MiB each).
+There are two limits. Protobuf decoders raise an error at 100 nested messages, which ends the query. And a chain like `a
++ b + c + …` is written flat, but decoded to a tree as deep as the chain is long. That overflows a thread's stack and
+ends the process: measured with DataFusion 55 at 1,000 to 2,000 levels on DataFusion's own threads (2 MiB each).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from sparkfusion.plan.wire.fields import BYTES, raw_fields
 from sparkfusion.plan.wire.format import BINARY, FORMAT, MANY, OPERANDS, PLAN
 
 MOST_NESTED = 98
-"""Messages inside each other; a node is two of them, and so is an expression."""
+"""The most nested messages; a plan node is two of them, and so is an expression."""
 MOST_LEVELS = 300
-"""The same with every link of a chain counted."""
-_LEAST_BYTES = 2  # of a message inside another one
+"""The most levels, if every link of a chain counts as one."""
+_LEAST_BYTES = 2  # the size of the smallest nested message
 
 
 def too_deep() -> PlanTooDeepError:
@@ -41,7 +41,7 @@ def check_depth(plan: bytes) -> None:
         ]
         chain = sum(number == OPERANDS for _, number, _, _ in inner) if message == BINARY else 0
         nested, levels = nested + 1, levels + max(1, chain)
-        held = min(MOST_NESTED - nested, MOST_LEVELS - levels) * _LEAST_BYTES  # fewer bytes cannot hold that much
+        held = min(MOST_NESTED - nested, MOST_LEVELS - levels) * _LEAST_BYTES  # fewer bytes cannot exceed the limits
         waiting += [
             (kind, begin, stop, nested, levels)
             for kind, _, begin, stop in inner

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from sparkfusion.errors import WireFormatError
 
 BYTES = 2
-"""The wire type of texts, bytes, messages and packed numbers."""
+"""The wire type of strings, bytes, messages and packed numbers."""
 _ONE_BYTE = 128  # numbers below it are one byte long
 _SIZES = {1: 8, 5: 4}
 _MOST_KEY = (1 << 32) - 1

@@ -14,19 +14,19 @@ NUMBER = "number"
 TEXT = "text"  # or bytes: nothing in it is a plan, an expression or a function
 FUNCTION = "function"  # the definition of a function, which may be a pickle
 MANY = "*"
-"""Behind a type: the field may come several times."""
+"""At the end of a type: the field may be repeated."""
 
 PLAN = "PlanNode"
 EXPR = "Expr"
 BINARY = "Binary"
 OPERANDS = 4
 ONE_OF = frozenset({PLAN, EXPR, "Partitioning", "ArrowType", "ScalarValue"})
-"""Messages of which only one field is used; `expr_id` may stand beside it."""
+"""Messages with only one field set, and optionally `expr_id`."""
 EXPR_ID = 30
 
 
 def _fields(**types: str) -> Mapping[int, str]:
-    """`_1="text"` says what field 1 holds."""
+    """The fields of a message: `_1="text"` means that field 1 holds text."""
     return MappingProxyType({int(name.removeprefix("_")): kind for name, kind in types.items()})
 
 

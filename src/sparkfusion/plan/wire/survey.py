@@ -10,18 +10,18 @@ from sparkfusion.plan.wire.fields import BYTES, raw_fields
 from sparkfusion.plan.wire.format import EXPR, EXPR_ID, FORMAT, FUNCTION, MANY, NUMBER, ONE_OF, PLAN, VALUES
 from sparkfusion.plan.wire.wire_pb2 import PlanNode
 
-_ANY = -1  # the place of fields that may come several times
+_ANY = -1  # the place of fields that may be repeated
 _BYTES = frozenset({BYTES})
 _NUMBER = frozenset({0, 1, 5})
 _LOOKED_INTO = FORMAT.keys() - VALUES.keys()
 
 
 class UnknownPlanError(UserError):
-    """A plan has something that is not in the format, so it is not known what it would do."""
+    """A plan has something that is not in the format, so its effect is unknown."""
 
 
 class _Rule(NamedTuple):
-    """What is known about a field. `place`: fields of one message with the same place exclude each other."""
+    """How a field is checked. `place`: fields of one message with the same place exclude each other."""
 
     kind: str
     place: int
@@ -46,7 +46,7 @@ def functions_in(plan: bytes) -> int:
             kind, place, _ = rule
             if place != _ANY:
                 if place in seen:
-                    raise UnknownPlanError(f"a worker does not run plans that say something twice ({message} {number})")
+                    raise UnknownPlanError(f"the plan repeats field {number} of {message}, which the worker refuses")
                 seen.add(place)
             if kind in _LOOKED_INTO:
                 waiting.append((kind, begin, end))
@@ -73,4 +73,4 @@ def _unknown(message: str, number: int) -> str:
     node = PlanNode.DESCRIPTOR.fields_by_number.get(number) if message == PLAN else None
     if node is not None:
         return f"a worker does not run plans with a node of kind {node.name!r}"
-    return f"a worker does not run plans with something unknown in them ({message} {number})"
+    return f"the plan has the unknown field {number} of {message}, which the worker refuses"

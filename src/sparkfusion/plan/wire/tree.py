@@ -87,7 +87,7 @@ def file_scan_conf(node: pb.PlanNode) -> pb.FileScanConf | None:
 
 
 def partition_count(node: pb.PlanNode) -> int:
-    """How many partitions the node produces. Counted here because not every node carries it on the wire."""
+    """How many partitions the node produces. Computed here because the wire format does not have it for every node."""
     name = kind(node)
     conf = file_scan_conf(node)
     if conf is not None:

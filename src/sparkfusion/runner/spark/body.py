@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark import TaskContext
 
-from sparkfusion.config import available_cores, fair_share
+from sparkfusion.config import available_cores, task_share
 from sparkfusion.errors import InternalError, LostInputError, SparkfusionError, classify
-from sparkfusion.exchange.chunks import Origin, chunks_of, failure_of
 from sparkfusion.exchange.remote import upload
 from sparkfusion.exchange.store import BorrowedStore
 from sparkfusion.ids import FeedId
+from sparkfusion.runner.spark.chunks import Origin, chunks_of, failure_of
 from sparkfusion.runner.spark.inputs import bind_parts, bring_inputs, take_rows, unpack_carried
+from sparkfusion.runner.spark.mail.mail_call import MailCall
 from sparkfusion.runner.spark.receive import receive
 from sparkfusion.runner.spark.spark_task import SparkAnswer, StageWiring, ToRows, ToUrl, pack_answer, row_key
-from sparkfusion.runner.spark.workplace import Workplace, workplace
+from sparkfusion.runner.spark.task_directories import TaskDirectories, task_directories
 from sparkfusion.transport.codec import pack_error
 from sparkfusion.transport.feed_address import FeedAddress, MailAddress
-from sparkfusion.transport.mail.mail_call import MailCall
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds, TaskStores, carry_out
 from sparkfusion.worker.task import TaskOrder, TaskReport
@@ -43,8 +43,8 @@ def run_on_executor(stage: StageWiring, records: Iterable[bytes]) -> Iterator[by
     An error that a retry may repair is raised, so that Spark tries again. The error of the last attempt, and an error
     that a retry cannot repair, comes back as data: so it keeps its type and its message.
     """
-    with workplace(stage) as place:
-        attempt = _SparkAttempt(stage, records, place)
+    with task_directories(stage) as directories:
+        attempt = _SparkAttempt(stage, records, directories)
         try:
             report = attempt.run()
         except SparkfusionError as error:
@@ -73,8 +73,8 @@ def run_on_executor(stage: StageWiring, records: Iterable[bytes]) -> Iterator[by
 
 def run_for_spark(stage: StageWiring, records: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
     """Run one task inside a plan of Spark's own. Its frames go to Spark, and so does every error."""
-    with workplace(stage) as place:
-        report = _SparkAttempt(stage, records, place).run()
+    with task_directories(stage) as directories:
+        report = _SparkAttempt(stage, records, directories).run()
         for file in report.manifest.files:
             with pa.memory_map(file.path) as source, pa.ipc.open_file(source) as reader:
                 for index in range(reader.num_record_batches):
@@ -84,22 +84,22 @@ def run_for_spark(stage: StageWiring, records: Iterable[bytes]) -> Iterator[pa.R
 class _SparkAttempt:
     """One attempt at a task. Spark's number of the attempt is unique in the application, also for retries."""
 
-    def __init__(self, stage: StageWiring, records: Iterable[bytes], place: Workplace) -> None:
+    def __init__(self, stage: StageWiring, records: Iterable[bytes], directories: TaskDirectories) -> None:
         _freeze_imports_once()
         context = TaskContext.get()
         number = int(context.taskAttemptId()) if context is not None else 0
         self.tried = context.attemptNumber() + 1 if context is not None else 1
-        self._received = receive(records, place.directory("rows"))
+        self._received = receive(records, directories.directory("rows"))
         order = self._received.order
         self.key = order.key
         self.outputs = order.outputs
         self.origin = Origin(self._received.wiring.output, self.key.task, self.key.attempt, number)
         self._stage = stage
         self._order = replace(order, key=replace(order.key, attempt=number))
-        self._inputs = place.directory("inputs")
-        self._spills = str(place.directory("spills"))
+        self._inputs = directories.directory("inputs")
+        self._spills = str(directories.directory("spills"))
         in_memory = order.store_memory if order.writes is None else 0
-        self._store = BorrowedStore(stage.memory_home, str(place.frames), in_memory)
+        self._store = BorrowedStore(stage.memory_home, str(directories.frames), in_memory)
 
     def run(self) -> TaskReport:
         try:
@@ -110,9 +110,8 @@ class _SparkAttempt:
             there = unpack_carried(self._order.inputs, self._stage.carried, self._inputs)
             here = bring_inputs(there, self._stage.frames_url, self._inputs)
             order = replace(self._order, plan=plan, inputs=(*here, *taken.inputs))
-            cores = available_cores()
-            share = fair_share(cores) * min(order.partitions, cores)
-            around = Surroundings(order.memory_limit or share, self._spills)
+            memory = order.memory_limit or task_share(order.partitions, available_cores())
+            around = Surroundings(memory, self._spills)
             with self._open_feed(order) as (order, ends):
                 report = carry_out(order, around, TaskStores(self._store, self._store), ends, CancelToken())
             report = self._publish(report)
@@ -130,7 +129,7 @@ class _SparkAttempt:
             yield order, TaskEnds()
             return
         if self._stage.feeds is None:
-            raise InternalError("the task reads a feed, and was not told where it is")
+            raise InternalError("the task reads a feed, but got no address of the feed server")
         with _feed_call(self._stage.feeds, order.feed.feed, self.key.task) as call:
             first = call.first if order.destination == "consumer" else 0
             yield replace(order, first=first), call.ends(order, order.compression)

@@ -1,7 +1,8 @@
-"""Delta tables of Spark's catalog: the files of the version that Spark would read, if they hold all that counts.
+"""Delta tables of Spark's catalog: the files of the version that Spark would read.
 
+Only tables whose rows are exactly the rows of these files are read this way; a table with deletion vectors is not.
 Spark's Delta package decides which version it is and which files it has. The package `deltalake` reads the log of just
-that version: the values of partitions, and whether a file's rows are all that count.
+that version: the values of partitions, and whether rows of a file are deleted.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from sparkfusion.runner.spark.listed_files import (
     OnlySparkError,
     class_name,
     file_path,
+    parquet_path,
     partition_texts,
-    plain_path,
 )
 
 _PACKAGE = "org.apache.spark.sql.delta."
@@ -35,7 +36,7 @@ def is_delta(relation: Any) -> bool:
 
 
 def list_delta_files(relation: Any, list_all: Any) -> ListedFiles:
-    """Every file of the version that Spark would read. Raises `OnlySparkError` if there is more to it.
+    """Every file of the version that Spark would read. Raises `OnlySparkError` if the files are not enough.
 
     Args:
         relation: Spark's, of a Delta table. `list_all`: returns the URLs that a file index of Spark's lists.
@@ -65,7 +66,7 @@ def delta_files(path: str, version: int, listed: Collection[str]) -> ListedFiles
         hint = f" ({error.hint})" if error.hint else ""
         raise OnlySparkError(f"{error.message}{hint}") from error
     names = tuple(name for name, _ in table.partition_columns)
-    files = tuple(CatalogFile(plain_path(file.path), partition_texts(names, file.values)) for file in found)
+    files = tuple(CatalogFile(parquet_path(file.path), partition_texts(names, file.values)) for file in found)
     if {file.path for file in files} != set(listed) or len(files) != len(listed):
         raise OnlySparkError(f"Spark and deltalake list different files for its version {version}")
     return ListedFiles(tuple(sorted(files, key=lambda file: file.path)), names, f"version {version} of a Delta table")

@@ -7,27 +7,20 @@ import re
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from sparkfusion.errors import UserError
 from sparkfusion.runner.spark.master import is_local, settings_of
 from sparkfusion.runner.spark.shipping import ship_package
 from sparkfusion.runner.spark.spark_errors import spark_error
+from sparkfusion.versions import MISSING, Environment, Misfit, describe_environment, find_misfits, reporter
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-Answer = Mapping[str, str]
-"""What a process says of itself: its `host`, and the version of everything that has to fit, or `missing`."""
-
-Remedy = Callable[[Answer, Iterable[str]], str]
+Remedy = Callable[[Environment, Iterable[str]], str]
 """What to do about packages that do not match, given this process's versions."""
-
-MISSING = "missing"
-OLDEST_PROTOBUF = (5, 29)
-"""What wire_pb2.py was generated for; any later runtime reads it."""
 
 _ANY_PYTHON = "python3"  # Spark's default
 _SHOWN_HOSTS = 3
@@ -39,23 +32,6 @@ _NO_DAEMON = re.compile(
 _FAILED_HOST = re.compile(r"\(TID \d+\) \((\S+) executor")
 _checked: weakref.WeakSet[SparkContext] = weakref.WeakSet()
 _checking = threading.Lock()
-
-
-@dataclass(frozen=True)
-class Misfit:
-    """A package on a host that does not match the driver's."""
-
-    package: str
-    there: str
-    here: str
-
-    def __str__(self) -> str:
-        return f"{self.package} {self.there}" + (f" (driver: {self.here})" if self.there != MISSING else "")
-
-
-def describe_environment() -> Answer:
-    """The driver's own versions."""
-    return next(iter(reporter()([0])))
 
 
 def check_executors(spark: SparkContext) -> None:
@@ -78,7 +54,7 @@ def check_executors(spark: SparkContext) -> None:
         _checked.add(spark)
 
 
-def compare(ask: Callable[[], list[Answer]], ship: Callable[[], None], remedy: Remedy) -> None:
+def compare(ask: Callable[[], list[Environment]], ship: Callable[[], None], remedy: Remedy) -> None:
     """Raise an error if what tasks report of themselves does not match this process.
 
     Args:
@@ -116,12 +92,12 @@ def slots_to_ask(spark: SparkContext) -> int:
     return max(1, min(spark.defaultParallelism, MOST_TASKS))
 
 
-def ask_executors(spark: SparkContext) -> list[Answer]:
+def ask_executors(spark: SparkContext) -> list[Environment]:
     tasks = slots_to_ask(spark)
     return list(spark.parallelize(range(tasks), tasks).mapPartitions(reporter()).collect())
 
 
-def _ask(ask: Callable[[], list[Answer]], here: Answer) -> list[Answer]:
+def _ask(ask: Callable[[], list[Environment]], here: Environment) -> list[Environment]:
     """The versions that tasks report. Another Python version cannot even answer; then Spark's error says it."""
     try:
         return ask()
@@ -139,45 +115,35 @@ def _ask(ask: Callable[[], list[Answer]], here: Answer) -> list[Answer]:
         return [{**here, "host": host[1] if host is not None else "an executor", "python": other[1]}]
 
 
-def misfits(here: Answer, answers: Iterable[Answer]) -> dict[str, list[Misfit]]:
+def misfits(here: Environment, answers: Iterable[Environment]) -> dict[str, list[Misfit]]:
     """The packages that do not match, by host. Hosts without any are left out."""
     found: dict[str, list[Misfit]] = {}
     for there in answers:
-        for package, version in here.items():
-            wrong = Misfit(package, there.get(package, MISSING), version)
-            if package != "host" and not _fits(wrong) and wrong not in found.get(there["host"], []):
+        for wrong in find_misfits(here, there):
+            if wrong not in found.get(there["host"], []):
                 found.setdefault(there["host"], []).append(wrong)
     return found
-
-
-def _fits(it: Misfit) -> bool:
-    """Whether two versions match. Packages that decode plans and that pickle must be equal.
-
-    Arrow's frames are the same in all versions, but its types are pickled inside functions, so its major version must
-    be equal.
-    """
-    if it.there == it.here or not it.there[:1].isdigit():  # missing, or a reason
-        return it.there == it.here
-    if it.package in ("pyarrow", "cloudpickle"):
-        return it.there.split(".")[0] == it.here.split(".")[0]
-    if it.package == "protobuf":
-        return tuple(int(number) for number in re.findall(r"\d+", it.there)[:2]) >= OLDEST_PROTOBUF
-    return False
 
 
 def _is_lack_of_us(it: Misfit) -> bool:
     return it.package == "sparkfusion" and it.there == MISSING
 
 
-def _refusal(here: Answer, found: Mapping[str, list[Misfit]], remedy: Remedy) -> UserError:
+def _show(it: Misfit) -> str:
+    return f"{it.package} {it.there}" + (f" (driver: {it.here})" if it.there != MISSING else "")
+
+
+def _refusal(here: Environment, found: Mapping[str, list[Misfit]], remedy: Remedy) -> UserError:
     """The error message; hosts with the same problem are named together. A missing sparkfusion would be shipped."""
     hosts: dict[str, list[str]] = {}
     for host, wrong in found.items():
-        shown = ", ".join(str(each) for each in wrong if not _is_lack_of_us(each)) or "sparkfusion missing"
+        shown = ", ".join(_show(each) for each in wrong if not _is_lack_of_us(each)) or "sparkfusion missing"
         hosts.setdefault(shown, []).append(host)
     parts = [f"{shown} on {_some(names)}" for shown, names in hosts.items()]
     packages = {each.package for wrong in found.values() for each in wrong if not _is_lack_of_us(each)}
-    return UserError(f"executors and driver do not match: {'; '.join(parts)}", hint=remedy(here, packages))
+    return UserError(
+        f"executors and driver have different package versions: {'; '.join(parts)}", hint=remedy(here, packages)
+    )
 
 
 def _some(hosts: list[str]) -> str:
@@ -185,14 +151,14 @@ def _some(hosts: list[str]) -> str:
     return ", ".join(hosts[:_SHOWN_HOSTS]) + (f" and {more} more" if more > 0 else "")
 
 
-def _local_remedy(here: Answer, packages: Iterable[str]) -> str:
+def _local_remedy(here: Environment, packages: Iterable[str]) -> str:
     return (
         f"start Spark with PYSPARK_PYTHON={sys.executable}, so that its workers run this Python: put "
         'os.environ["PYSPARK_PYTHON"] = sys.executable before the line that makes the SparkSession'
     )
 
 
-def cluster_remedy(here: Answer, packages: Iterable[str]) -> str:
+def cluster_remedy(here: Environment, packages: Iterable[str]) -> str:
     wanted = sorted(f"{name}=={here[name]}" for name in packages if name not in ("python", "sparkfusion"))
     python = f"Python {here['python']}" + (" with " + " ".join(wanted) if wanted else "")
     return (
@@ -200,47 +166,3 @@ def cluster_remedy(here: Answer, packages: Iterable[str]) -> str:
         "venv-pack or conda-pack, start Spark with spark.archives=packed.tar.gz#environment and "
         "PYSPARK_PYTHON=./environment/bin/python. sparkfusion itself is shipped where it is missing"
     )
-
-
-def reporter() -> Callable[[Iterable[int]], Iterator[dict[str, str]]]:
-    """A function that reports what is installed where it runs.
-
-    It must run where sparkfusion is not installed. Because it is local to another function and uses nothing of this
-    module, it is pickled with its code and not by its name. It imports the packages, because an installed package may
-    still fail to load, and tasks will need them anyway. It does not import sparkfusion: a shipped package cannot
-    replace a module that a worker has already imported.
-    """
-
-    def report(numbers: Iterable[int]) -> Iterator[dict[str, str]]:
-        import importlib
-        import importlib.metadata
-        import importlib.util
-        import platform
-
-        def version(package: str, module: str) -> str:
-            try:
-                spec = importlib.util.find_spec(module)
-                if spec is None or spec.origin is None:  # a directory that happens to have the name
-                    return "missing"
-                loaded = importlib.import_module(module) if package != "sparkfusion" else None
-            except ModuleNotFoundError as error:
-                return "missing" if module.startswith(f"{error.name}") else f"without {error.name}"
-            except Exception as error:
-                return f"does not load: {error}".splitlines()[0]
-            try:
-                return importlib.metadata.version(package)
-            except importlib.metadata.PackageNotFoundError:
-                return str(getattr(loaded, "__version__", "of an unknown version"))
-
-        list(numbers)  # a task that does not read its input loses its worker
-        yield {
-            "host": platform.node(),
-            "python": ".".join(platform.python_version_tuple()[:2]),
-            "datafusion": version("datafusion", "datafusion"),
-            "pyarrow": version("pyarrow", "pyarrow"),
-            "protobuf": version("protobuf", "google.protobuf"),
-            "cloudpickle": version("cloudpickle", "cloudpickle"),
-            "sparkfusion": version("sparkfusion", "sparkfusion"),
-        }
-
-    return report

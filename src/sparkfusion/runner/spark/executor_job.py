@@ -31,12 +31,12 @@ from sparkfusion.runner.query_state import HEAD
 from sparkfusion.runner.spark.executor_memory import ExecutorBudget
 from sparkfusion.runner.spark.feeding import LazyFeedServer, served_query
 from sparkfusion.runner.spark.file_stores import SparkStore
+from sparkfusion.runner.spark.mail.mail_server import MailServer
 from sparkfusion.runner.spark.spark_errors import error_of, spark_error
 from sparkfusion.runner.spark.spark_task import InPlace, SparkAnswer, StageWiring, TaskWiring
 from sparkfusion.runner.spark.tagged_jobs import TaggedJobs
 from sparkfusion.runner.travelling_functions import TravellingFunctions
 from sparkfusion.transport.feed_address import FeedAddress, MailAddress
-from sparkfusion.transport.mail.mail_server import MailServer
 from sparkfusion.worker.copy import CopySink
 from sparkfusion.worker.task import TaskInput, TaskOrder, TaskReport
 from sparkfusion.worker.task_context import Surroundings
@@ -203,9 +203,9 @@ class ExecutorJob(CoordinatedJob):
 
     def _hear(self, answer: SparkAnswer) -> None:
         """A task is done while its job still runs. Called on a thread of Spark, which subscribers must not block."""
-        self._pool.submit(functools.partial(self._heard, answer))
+        self._pool.submit(functools.partial(self._on_answer, answer))
 
-    def _heard(self, answer: SparkAnswer) -> None:
+    def _on_answer(self, answer: SparkAnswer) -> None:
         task = self._waiting.get(answer.key)
         if task is None:
             return

@@ -72,9 +72,9 @@ class ExecutorMemory:
         if self._most_address_space() == most:
             mapped, needed = self.python // self.cores, (wanted + MAPPED_BYTES) * self.cores
             return (
-                f"{what}, but Spark lets each Python worker map {_in_mebibytes(mapped)} only, and DataFusion ends the "
-                f"process where it gets less. Set spark.executor.pyspark.memory to {_in_mebibytes(needed)} or more, or "
-                "do not set it"
+                f"{what}, but Spark lets each Python worker map only {_in_mebibytes(mapped)}, and DataFusion aborts "
+                f"the process if it gets less. Set spark.executor.pyspark.memory to {_in_mebibytes(needed)} or more, "
+                "or do not set it"
             )
         needed = self.of_java + self.slots * (wanted + WORKER_BYTES) - self.python
         tasks = "1 task" if self.slots == 1 else f"{self.slots} tasks"

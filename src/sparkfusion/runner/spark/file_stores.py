@@ -6,7 +6,7 @@ import itertools
 import os
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,14 +16,21 @@ from sparkfusion.exchange.store import SHARED_MEMORY, BorrowedStore, FrameStore
 from sparkfusion.ids import ExchangeId, QueryId, StageId
 from sparkfusion.runner.spark.choice import StoreChoice
 from sparkfusion.runner.spark.inputs import bring_inputs
-from sparkfusion.runner.spark.spark_task import CarriedInput, Outlet, RowInput, SparkAnswer, ToFiles, ToUrl, answer_of
+from sparkfusion.runner.spark.spark_task import (
+    CarriedInput,
+    Outlet,
+    RowInput,
+    SparkAnswer,
+    TaskFunction,
+    ToFiles,
+    ToUrl,
+    answer_of,
+)
 from sparkfusion.urls import is_url, join, plain_path
 from sparkfusion.worker.task import TaskInput, TaskOrder
 
 if TYPE_CHECKING:
-    from sparkfusion.runner.spark.rows import Piece
-
-TaskFunction = Callable[[Iterable[bytes]], Iterator[bytes]]
+    from sparkfusion.runner.spark.rows import RddPartitions
 
 
 class PlannedRows(Protocol):
@@ -75,7 +82,7 @@ class SparkStore(ABC):
         return ()
 
     @abstractmethod
-    def rows_of(self, task: TaskOrder) -> tuple[tuple[RowInput, ...], list[Piece]]:
+    def rows_of(self, task: TaskOrder) -> tuple[tuple[RowInput, ...], list[RddPartitions]]:
         """The inputs of the task that come as rows, and where Spark finds them."""
 
     @abstractmethod
@@ -119,7 +126,7 @@ class FileStore(SparkStore):
     def outlet(self, tasks: Sequence[TaskOrder]) -> Outlet:
         return ToFiles(self.directory)
 
-    def rows_of(self, task: TaskOrder) -> tuple[tuple[RowInput, ...], list[Piece]]:
+    def rows_of(self, task: TaskOrder) -> tuple[tuple[RowInput, ...], list[RddPartitions]]:
         return (), []
 
     def run(self, plan: PlannedRows, function: TaskFunction, tasks: Sequence[TaskOrder]) -> list[SparkAnswer]:

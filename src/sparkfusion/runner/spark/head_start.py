@@ -1,4 +1,4 @@
-"""The check of the executors, begun when a session connects, so that the first query need not wait for all of it."""
+"""Starts the check of the executors when a session connects, so that the first query waits less for it."""
 
 from __future__ import annotations
 

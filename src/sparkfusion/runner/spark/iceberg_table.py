@@ -1,5 +1,6 @@
-"""Iceberg tables of Spark's catalogs: the files of the snapshot that Spark would read, if they hold all that counts.
+"""Iceberg tables of Spark's catalogs: the files of the snapshot that Spark would read.
 
+Only tables whose rows are exactly the rows of these files are read this way; a table with delete files is not.
 Spark's Iceberg catalog, of whatever kind, has loaded the table from a metadata file. The package `pyiceberg` reads the
 same file, which never changes, and plans the scan of the same snapshot.
 """
@@ -14,7 +15,7 @@ from sparkfusion.extras import import_extra
 from sparkfusion.feed.ready.iceberg import IcebergFiles
 from sparkfusion.feed.ready.plain_files import NotPlainFilesError
 from sparkfusion.runner.base import CatalogFile
-from sparkfusion.runner.spark.listed_files import ListedFiles, OnlySparkError, class_name, plain_path, simple_class
+from sparkfusion.runner.spark.listed_files import ListedFiles, OnlySparkError, class_name, parquet_path, simple_class
 
 _TABLE = "org.apache.iceberg.spark.source.SparkTable"
 _LOADED = "org.apache.iceberg.BaseTable"
@@ -35,7 +36,7 @@ def iceberg_table(analyzed: Any, optimized: Any) -> Any | None:
 
 
 def list_iceberg_files(table: Any, options: Any, conf: Any, columns: list[str]) -> ListedFiles:
-    """Every file of the snapshot that Spark would read. Raises `OnlySparkError` if there is more to it.
+    """Every file of the snapshot that Spark would read. Raises `OnlySparkError` if the files are not enough.
 
     Args:
         table: Spark's Iceberg table. `options`: those of its scan. `conf`: Spark's settings.
@@ -56,7 +57,7 @@ def list_iceberg_files(table: Any, options: Any, conf: Any, columns: list[str]) 
     chosen = table.snapshotId()
     metadata = loaded.operations().current().metadataFileLocation()
     if metadata is None:
-        raise OnlySparkError("its catalog does not tell where its metadata is")
+        raise OnlySparkError("its catalog does not report where its metadata is")
     return iceberg_files(str(metadata), of_current, int(chosen) if chosen is not None else None, columns)
 
 
@@ -111,4 +112,4 @@ def _local(path: str, what: str = "its files are") -> str:
     if not path.startswith("/"):
         place = urlsplit(path)
         raise OnlySparkError(f"{what} at {place.scheme}://{place.netloc}, not on this machine")
-    return plain_path(path) if what.startswith("its files") else path
+    return parquet_path(path) if what.startswith("its files") else path

@@ -1,4 +1,7 @@
-"""Inputs of a task: of rows, from which attempt they are and whether it may be read; of files, where they are here."""
+"""The inputs of a task on an executor.
+
+For rows of Spark's shuffle: which attempt wrote them, and whether they may be read. For files: their local paths.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sparkfusion.errors import ExternalError, LostInputError
-from sparkfusion.exchange.chunks import ChunkSpool, Origin
 from sparkfusion.exchange.remote import download
 from sparkfusion.ids import SourceFile, TableId
 from sparkfusion.plan.table_parts import bind_tables
-from sparkfusion.runner.spark.spark_task import CarriedInput, PartFile, RowInput, Source
+from sparkfusion.runner.spark.chunks import ChunkSpool, Origin
+from sparkfusion.runner.spark.spark_task import CarriedInput, PartFile, ProducerAttempt, RowInput
 from sparkfusion.transport.codec import error_of
 from sparkfusion.transport.message import unpack
 from sparkfusion.worker.task import TaskInput
@@ -79,7 +82,7 @@ def bind_parts(plan: bytes, parts: Sequence[PartFile] | None, url: str, director
     return bind_tables(plan, file_of)
 
 
-def _origin(expected: RowInput, source: Source, spool: ChunkSpool) -> Origin:
+def _origin(expected: RowInput, source: ProducerAttempt, spool: ChunkSpool) -> Origin:
     found = spool.origins(expected.exchange, source.task, source.attempt)
     if len(found) != 1:
         raise ExternalError(f"frames of stage {expected.producer}, task {source.task} did not arrive")
@@ -89,14 +92,14 @@ def _origin(expected: RowInput, source: Source, spool: ChunkSpool) -> Origin:
     if not expected.repeatable and source.spark_attempt not in (None, found[0].spark_attempt):
         stage, task = expected.producer, source.task
         raise LostInputError(
-            f"the output of stage {stage}, task {task} was lost, and may come out differently",
+            f"the output of stage {stage}, task {task} was lost, and running it again may give other rows",
             lost=[(stage, task, source.attempt)],
         )
     return found[0]
 
 
 def _files(
-    expected: RowInput, group: int, origins: Sequence[tuple[Source, Origin]], spool: ChunkSpool
+    expected: RowInput, group: int, origins: Sequence[tuple[ProducerAttempt, Origin]], spool: ChunkSpool
 ) -> tuple[SourceFile, ...]:
     if expected.shuffled:
         return tuple(file for _, origin in origins for file in spool.files(origin, group))

@@ -16,7 +16,7 @@ from sparkfusion.runner.spark.java import ensure_java
 MASTER = "local[*,4]"
 """All cores, and four attempts at a task, as on a cluster: a local master tries once by default."""
 
-SETTINGS = {
+LOCAL_SPARK_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
@@ -49,7 +49,7 @@ def start_local(master: str = MASTER, settings: Mapping[str, str] | None = None)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     quick = _IMPORTED_BEFORE if os.environ["PYSPARK_PYTHON"] == sys.executable else {}
     builder = SparkSession.builder.master(master).appName("sparkfusion")
-    for name, value in {**SETTINGS, **quick, **(settings or {})}.items():
+    for name, value in {**LOCAL_SPARK_SETTINGS, **quick, **(settings or {})}.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")

@@ -25,7 +25,7 @@ from sparkfusion.runner.spark.executor_memory import Conf, ExecutorBudget
 from sparkfusion.runner.spark.master import attempts_of
 from sparkfusion.runner.spark.protection import check_files
 from sparkfusion.runner.spark.rows import RowPlan, as_dataset, shuffle
-from sparkfusion.runner.spark.spark_task import Source, StageWiring, TaskWiring, ToRows, pack_task
+from sparkfusion.runner.spark.spark_task import ProducerAttempt, StageWiring, TaskWiring, ToRows, pack_task
 from sparkfusion.runner.spark.spark_types import spark_arrow_schema, spark_schema
 from sparkfusion.runner.spark.wiring import Output, wire
 from sparkfusion.runner.travelling_functions import TravellingFunctions
@@ -50,7 +50,7 @@ class DataFrames(ClassicTables):
         self._memory.check(job.settings)
         check_executors(self._session.sparkContext)
         target = spark_arrow_schema(schema)
-        rows = _Lineage(job, self._session, self, self._memory.task_memory(job.settings)).last_rows()
+        rows = _LineageBuilder(job, self._session, self, self._memory.task_memory(job.settings)).last_rows()
         work = functools.partial(_batches, _wiring(self._session, keyed=False), target)
         return as_dataset(self._session, rows).mapInArrow(work, spark_schema(schema))
 
@@ -60,7 +60,7 @@ class DataFrames(ClassicTables):
         return made
 
 
-class _Lineage:
+class _LineageBuilder:
     """Builds the lineage stage by stage, producers first."""
 
     def __init__(self, job: QueryJob, session: SparkSession, tables: ClassicTables, memory: int) -> None:
@@ -81,7 +81,7 @@ class _Lineage:
             work = functools.partial(run_on_executor, _wiring(self._session, keyed=True))
             shuffled = shuffle(self._spark, self._plan(stage, partitions).run(work), partitions + 1)
             tasks = range(stage.task_count)
-            self._outputs[stage.id] = {task: Output(shuffled, Source(task, attempt=0)) for task in tasks}
+            self._outputs[stage.id] = {task: Output(shuffled, ProducerAttempt(task, attempt=0)) for task in tasks}
         return self._plan(last, 1).rows()
 
     def _plan(self, stage: Stage, partitions: int) -> RowPlan:

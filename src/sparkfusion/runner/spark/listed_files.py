@@ -42,7 +42,7 @@ class ListedFiles:
 def file_path(url: str) -> str:
     """The path of a Parquet file of this machine, or its URL in an object store. `url`: as Spark names it."""
     parts = urlsplit(url)
-    path = plain_path(unquote(parts.path))
+    path = parquet_path(unquote(parts.path))
     if parts.scheme in _OBJECT_STORES and parts.netloc:
         return f"{parts.scheme}://{parts.netloc}{path}"
     if parts.scheme != "file" or parts.netloc:
@@ -50,8 +50,8 @@ def file_path(url: str) -> str:
     return path
 
 
-def plain_path(path: str) -> str:
-    """The path of a Parquet file, if it is the same in every spelling."""
+def parquet_path(path: str) -> str:
+    """The path of a Parquet file. Raises `OnlySparkError` if it would have to be escaped in a plan or a URL."""
     if not _PLAIN_PATH.fullmatch(path):
         raise OnlySparkError("the path of a file has characters that need escapes")
     if not path.endswith(".parquet"):

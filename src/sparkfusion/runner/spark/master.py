@@ -1,4 +1,4 @@
-"""What a Spark context tells about where its tasks run: the name of its master, and its settings."""
+"""Where the tasks of a Spark context run, from the name of its master and its settings."""
 
 from __future__ import annotations
 

@@ -116,9 +116,9 @@ def try_address(host: str, port: int, numbers: Iterable[int]) -> Iterator[Visit]
 
 def _words(error: OSError | SparkfusionError) -> str:
     if isinstance(error, FileNotFoundError):
-        return "what the driver wrote is not there"
+        return "the file that the driver wrote is not there"
     if isinstance(error, PermissionError):
-        return "no permission to use what the driver made: executors run as another user"
+        return "no permission to use the driver's files: executors run as another user"
     return error.message if isinstance(error, SparkfusionError) else first_words(error)
 
 

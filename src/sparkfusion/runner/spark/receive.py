@@ -14,10 +14,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from sparkfusion.errors import InternalError
-from sparkfusion.exchange.chunks import ChunkSpool, is_chunk
 from sparkfusion.exchange.frames import FrameFileWriter, write_options
 from sparkfusion.ids import SourceFile, TableId
 from sparkfusion.plan.table_parts import bind_tables
+from sparkfusion.runner.spark.chunks import ChunkSpool, is_chunk
 from sparkfusion.runner.spark.spark_task import TableInput, TaskWiring, marked_table, task_of
 from sparkfusion.worker.task import TaskOrder
 

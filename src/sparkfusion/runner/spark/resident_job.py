@@ -6,7 +6,6 @@ import functools
 import itertools
 import logging
 import os
-import secrets
 import threading
 import time
 import weakref
@@ -22,9 +21,10 @@ from sparkfusion.runner.cluster import ClusterRunner
 from sparkfusion.runner.spark.executor_memory import ExecutorBudget
 from sparkfusion.runner.spark.feeding import LazyFeedServer
 from sparkfusion.runner.spark.master import count_executors, slots_of_executor
-from sparkfusion.runner.spark.resident_task import ResidentOrder, serve_resident
+from sparkfusion.runner.spark.resident_task import ResidentSpec, serve_resident
 from sparkfusion.runner.spark.spark_errors import spark_error
 from sparkfusion.runner.spark.tagged_jobs import ClassicJobs
+from sparkfusion.shared_secrets import new_secret
 from sparkfusion.transport.flight.register_call import RegisterAddress
 from sparkfusion.transport.flight.registry import Registry
 from sparkfusion.transport.membership import Cluster
@@ -50,7 +50,7 @@ class ResidentJob:
     ) -> None:
         self._owner = os.getpid()
         self._spark = spark
-        self._token = secrets.token_urlsafe(32)
+        self._token = new_secret()
         self._registry = Registry()
         self._server = feeding.server(settings)
         self._secret = self._server.add_registry(self._registry.serve)
@@ -143,14 +143,14 @@ class ResidentJob:
         self._launched_at = time.monotonic()
         self._error = None
         slots = slots_of_executor(self._spark)
-        order = ResidentOrder(next(self._launches), self._register, self._token, slots, self._task_memory)
-        self._registry.expect(order.launch, tasks)
-        thread = threading.Thread(target=self._hold, args=(order, tasks), name="sparkfusion-resident", daemon=True)
+        spec = ResidentSpec(next(self._launches), self._register, self._token, slots, self._task_memory)
+        self._registry.expect(spec.launch, tasks)
+        thread = threading.Thread(target=self._hold, args=(spec, tasks), name="sparkfusion-resident", daemon=True)
         self._threads.append(thread)
         thread.start()
 
-    def _hold(self, order: ResidentOrder, tasks: int) -> None:
-        work = functools.partial(serve_resident, order)
+    def _hold(self, spec: ResidentSpec, tasks: int) -> None:
+        work = functools.partial(serve_resident, spec)
         try:
             with self._jobs.under_way("sparkfusion: resident workers"):
                 self._spark.parallelize(range(tasks), tasks).mapPartitions(work).collect()
@@ -159,7 +159,7 @@ class ResidentJob:
                 self._error = spark_error(error, [])
                 _log.warning("resident workers were lost: %s", self._error.message)
         finally:
-            self._registry.forget(order.launch)
+            self._registry.forget(spec.launch)
 
     def _runner(self) -> ClusterRunner:
         with self._lock:

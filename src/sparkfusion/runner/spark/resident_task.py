@@ -18,7 +18,7 @@ from pathlib import Path
 
 from sparkfusion.config import available_cores, fair_share
 from sparkfusion.errors import ExternalError
-from sparkfusion.exchange.owned import PREFIX
+from sparkfusion.exchange.owned import DIRECTORY_PREFIX
 from sparkfusion.exchange.store import SHARED_MEMORY
 from sparkfusion.transport.flight.flight_worker import Listen, RunningWorker
 from sparkfusion.transport.flight.register_call import RegisterAddress, RegisterCall
@@ -32,7 +32,7 @@ _SIGNALS = (signal.SIGHUP, signal.SIGTERM)
 
 
 @dataclass(frozen=True)
-class ResidentOrder:
+class ResidentSpec:
     """What every task of the long job gets.
 
     Attributes:
@@ -49,15 +49,15 @@ class ResidentOrder:
     task_memory: int = 0
 
 
-def serve_resident(order: ResidentOrder, numbers: Iterable[int]) -> Iterator[int]:
+def serve_resident(spec: ResidentSpec, numbers: Iterable[int]) -> Iterator[int]:
     """Serve task orders of the session's driver until it ends the worker. Raises if the driver is gone, so that Spark
     starts the task again where the loss was only a broken connection."""
     (number,) = numbers
     ended = threading.Event()
     with _die_on_signals():
-        worker = _start_worker(order)
+        worker = _start_worker(spec)
         try:
-            call = RegisterCall(order.register, worker.address, local_directories(), order.launch, number, ended)
+            call = RegisterCall(spec.register, worker.address, local_directories(), spec.launch, number, ended)
         except BaseException:
             worker.close()
             raise
@@ -73,21 +73,21 @@ def serve_resident(order: ResidentOrder, numbers: Iterable[int]) -> Iterator[int
 
 
 def local_directories() -> str:
-    """The directories that Spark made for this executor alone: they tell executors apart, also on one machine."""
+    """The directories that Spark made for this executor alone. They identify it, also if several run on one machine."""
     return os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir())
 
 
-def _start_worker(order: ResidentOrder) -> RunningWorker:
+def _start_worker(spec: ResidentSpec) -> RunningWorker:
     """A worker in this process. Several executors may share the machine's memory, so tasks get the share of a core."""
-    slots = order.slots or available_cores()
+    slots = spec.slots or available_cores()
     options = WorkerOptions(
         slots=slots,
         directory=local_directories().split(",")[0],
         guard=Guard(trust_python=True),  # as for the closures that Spark runs here
-        task_memory=order.task_memory or fair_share(max(slots, available_cores())),
+        task_memory=spec.task_memory or fair_share(max(slots, available_cores())),
         children=Children(slots),
     )
-    return RunningWorker(Listen(order.register.own_host(), 0, order.token, insecure=True), options)
+    return RunningWorker(Listen(spec.register.own_host(), 0, spec.token, insecure=True), options)
 
 
 @contextmanager
@@ -108,6 +108,6 @@ def _die() -> None:
     A worker that ends politely still answers for a while. Coordinators would send it tasks again, until they give up.
     """
     for base in (*map(Path, local_directories().split(",")[:1]), SHARED_MEMORY):
-        for own in base.glob(f"{PREFIX}{os.getpid()}-*"):
+        for own in base.glob(f"{DIRECTORY_PREFIX}{os.getpid()}-*"):
             shutil.rmtree(own, ignore_errors=True)
     os._exit(1)

@@ -18,8 +18,8 @@ from pyspark import RDD, SparkContext
 from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame, SparkSession
 
-from sparkfusion.runner.spark.file_stores import TaskFunction
 from sparkfusion.runner.spark.master import is_local
+from sparkfusion.runner.spark.spark_task import TaskFunction
 
 JavaRows = Any
 """A JavaRDD of byte arrays."""
@@ -43,7 +43,7 @@ class Shuffled:
 
 
 @dataclass(frozen=True)
-class Piece:
+class RddPartitions:
     """Partitions that a task reads: of a shuffle, or of any rows."""
 
     source: Shuffled | JavaRows
@@ -61,7 +61,7 @@ class RowPlan:
         self,
         spark: SparkContext,
         records: Sequence[bytes],
-        pieces: Sequence[Sequence[Piece]],
+        pieces: Sequence[Sequence[RddPartitions]],
         profile: Any | None = None,
     ) -> None:
         """`profile`: the resources that its tasks ask Spark for; None for the usual ones."""
@@ -107,13 +107,13 @@ class RowPlan:
         """What tasks read of shuffles, and the tasks: a partition for each in this order, or one for all of them."""
         tasks = list(range(len(self._records)))
         if all(each == self._pieces[0] for each in self._pieces):
-            return self._joined(self._pieces[0]), tasks
+            return self._coalesce(self._pieces[0]), tasks
         partitions = _shared_partitions(self._pieces)
         if partitions is None:
-            return _union([self._joined(each) for each in self._pieces]), tasks
+            return _union([self._coalesce(each) for each in self._pieces]), tasks
         return self._side_by_side(sorted(partitions)), sorted(tasks, key=lambda task: partitions[task])
 
-    def _joined(self, pieces: Sequence[Piece]) -> JavaRows:
+    def _coalesce(self, pieces: Sequence[RddPartitions]) -> JavaRows:
         """The rows of these pieces as one partition."""
         return _union([_only(self._spark, piece.rows, piece.partitions) for piece in pieces]).coalesce(1)
 
@@ -133,7 +133,7 @@ class RowPlan:
         return _union(tasks)
 
 
-def _shared_partitions(pieces: Sequence[Sequence[Piece]]) -> list[int] | None:
+def _shared_partitions(pieces: Sequence[Sequence[RddPartitions]]) -> list[int] | None:
     """The one partition that each task reads of the same shuffles; None if tasks read anything else."""
     sources = [piece.source for piece in pieces[0]]
     if not all(isinstance(source, Shuffled) and source.partitions == sources[0].partitions for source in sources):
@@ -205,10 +205,10 @@ def as_dataset(session: SparkSession, rows: JavaRows) -> DataFrame:
     return DataFrame(java.createDataset(rows.rdd(), encoders.BINARY()).toDF(), session)
 
 
-def limit_partitions(frame: DataFrame, rows: int) -> DataFrame:
+def limit_partitions(dataframe: DataFrame, rows: int) -> DataFrame:
     """At most this many rows of every partition. Spark's own `limit` would move all rows to one partition."""
-    session = frame.sparkSession
-    local: Any = frame._jdf.limit(rows).queryExecution().logical().child()
+    session = dataframe.sparkSession
+    local: Any = dataframe._jdf.limit(rows).queryExecution().logical().child()
     datasets = _class(session.sparkContext, "org.apache.spark.sql.classic.Dataset")
     return DataFrame(datasets.ofRows(session._jsparkSession, local), session)
 

@@ -52,7 +52,7 @@ class SparkRunner:
         self._head_start = HeadStart(jobs, self._get_ready, is_needed=not is_checked(self._context))
 
     def _get_ready(self) -> None:
-        """What the first query needs, begun before it comes."""
+        """Prepare what the first query needs. Runs on a thread while the session is opened."""
         check_executors(self._context)
         self._sql_tab.prepare()
 
@@ -77,7 +77,7 @@ class SparkRunner:
         return 0 if cores is None else self._memory.share(cores // usual_cpus(self._context))
 
     def takes_wide_tasks(self, settings: Settings) -> bool:
-        """Frames in Spark's own shuffle are told apart by their task alone."""
+        """Not with frames in Spark's own shuffle: they are identified by their task, not by a partition of it."""
         return choose_store(settings, self._context).kind != "spark"
 
     def start(self, job: QueryJob) -> RunningJob:

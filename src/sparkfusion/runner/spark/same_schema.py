@@ -56,15 +56,19 @@ def with_schema(answer: DataFrame, columns: Sequence[str], wanted: spark.StructT
 
 
 def _never_null(column: Column, field: spark.StructField, functions: Any) -> Column:
-    """Spark takes a column as never NULL if a value follows in a COALESCE. Before it comes an error, so it is not
-    used. Of nested types there is no such value; these columns stay as they are."""
+    """The column, which Spark then takes as never NULL: COALESCE(column, raise_error(…), a value).
+
+    The value makes Spark take it so, and the error before it makes sure that the value is never used. There is no such
+    value for nested types, so these columns stay as they are.
+    """
     if isinstance(field.dataType, spark.NumericType):
         value: object = 0
     elif type(field.dataType) in _NOTHING:
         value = _NOTHING[type(field.dataType)]
     else:
         return column
-    error = functions.raise_error(functions.lit(f"sparkfusion: column {field.name!r} is NULL, and never in Spark"))
+    words = f"sparkfusion: column {field.name!r} is NULL, which it never is in Spark"
+    error = functions.raise_error(functions.lit(words))
     kind = field.dataType
     made: Column = functions.coalesce(column, error.cast(kind), functions.lit(value).cast(kind))
     return made

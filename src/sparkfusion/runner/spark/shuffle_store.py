@@ -12,15 +12,24 @@ from pathlib import Path
 
 from pyspark import SparkContext
 
-from sparkfusion.exchange.chunks import ChunkSpool, Origin, is_chunk
 from sparkfusion.exchange.manifest import Manifest
 from sparkfusion.exchange.store import FrameStore
 from sparkfusion.ids import ExchangeId, QueryId, StageId
 from sparkfusion.plan.stage import StageGraph
-from sparkfusion.runner.spark.file_stores import FileStore, PlannedRows, SparkStore, TaskFunction
+from sparkfusion.runner.spark.chunks import ChunkSpool, Origin, is_chunk
+from sparkfusion.runner.spark.file_stores import FileStore, PlannedRows, SparkStore
 from sparkfusion.runner.spark.master import is_local
-from sparkfusion.runner.spark.rows import Piece, RowPlan, Shuffled, collect, forget, shuffle
-from sparkfusion.runner.spark.spark_task import CarriedInput, Outlet, RowInput, Source, SparkAnswer, ToRows, answer_of
+from sparkfusion.runner.spark.rows import RddPartitions, RowPlan, Shuffled, collect, forget, shuffle
+from sparkfusion.runner.spark.spark_task import (
+    CarriedInput,
+    Outlet,
+    ProducerAttempt,
+    RowInput,
+    SparkAnswer,
+    TaskFunction,
+    ToRows,
+    answer_of,
+)
 from sparkfusion.runner.spark.wiring import Output, wire
 from sparkfusion.worker.task import TaskInput, TaskOrder
 
@@ -80,7 +89,7 @@ class ShuffleStore(SparkStore):
             for group, files in wanted.items()
         )
 
-    def rows_of(self, task: TaskOrder) -> tuple[tuple[RowInput, ...], list[Piece]]:
+    def rows_of(self, task: TaskOrder) -> tuple[tuple[RowInput, ...], list[RddPartitions]]:
         groups = [(each.exchange, each.group) for each in task.inputs if not self._is_here(each.exchange)]
         with self._lock:
             return wire(self._graph(), groups, self._outputs.__getitem__)
@@ -98,7 +107,7 @@ class ShuffleStore(SparkStore):
         answers, copies = self._answers_and_frames(collect(self._spark, shuffled.rows, partition=outputs))
         with self._lock:
             for answer in answers:
-                source = Source(answer.key.task, answer.key.attempt, answer.spark_attempt)
+                source = ProducerAttempt(answer.key.task, answer.key.attempt, answer.spark_attempt)
                 known = self._outputs[stage].get(source.task)
                 if answer.report is not None and (known is None or known.source.attempt <= source.attempt):
                     self._outputs[stage][source.task] = Output(shuffled, source, copies.has(self._origin(answer)))

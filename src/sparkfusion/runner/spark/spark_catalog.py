@@ -1,4 +1,4 @@
-"""Tables of Spark's catalog by name: what Spark finds, and whether its files say all that Spark would read.
+"""Tables of Spark's catalog by name: what Spark finds, and whether its files contain just what Spark would read.
 
 Spark itself resolves the name, lists the files and knows the value of each partition. Its plan of the whole table tells
 whether there is more to it than files: a view, a row filter, a padded column, cached rows.
@@ -6,27 +6,23 @@ whether there is more to it than files: a view, a row filter, a padded column, c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql.types import StructType
 
-from sparkfusion.errors import UserError, clean_message
+from sparkfusion.errors import ExternalError, UserError, clean_message, first_words
 from sparkfusion.runner.base import CatalogFile, CatalogTable, ListedTable, SparkWrite
 from sparkfusion.runner.spark.classic_parts import Py4JError, Py4JJavaError
-from sparkfusion.runner.spark.file_ends import read_end
 from sparkfusion.runner.spark.listed_files import OnlySparkError
 from sparkfusion.runner.spark.spark_errors import spark_error
 from sparkfusion.runner.spark.table_files import list_table_files, read_dates
 from sparkfusion.runner.table_versions import split_version
-
-if TYPE_CHECKING:
-    from sparkfusion.runner.spark.spark_tables import SparkTables
 
 _UNKNOWN = frozenset(
     {
@@ -42,15 +38,15 @@ _HARMLESS_METADATA = frozenset({"comment"})
 
 
 class CatalogOfSpark:
-    """The catalog of a Spark session."""
+    """The catalog of a Spark session. `arrow_schema`: tells in which Arrow types the rows of a DataFrame come."""
 
-    def __init__(self, session: SparkSession, tables: SparkTables) -> None:
+    def __init__(self, session: SparkSession, arrow_schema: Callable[[DataFrame], pa.Schema]) -> None:
         self._session = session
-        self._tables = tables
+        self._arrow_schema = arrow_schema
         self._named: dict[str, tuple[str, Any]] = {}
 
     @contextmanager
-    def naming(self, dataframes: Mapping[str, tuple[str, Any]]) -> Iterator[None]:
+    def name_dataframes(self, dataframes: Mapping[str, tuple[str, Any]]) -> Iterator[None]:
         self._named.update(dataframes)
         try:
             yield
@@ -59,7 +55,17 @@ class CatalogOfSpark:
                 del self._named[name]
 
     def read_end(self, file: CatalogFile, count: int) -> bytes:
-        return read_end(self._session, file.path, file.size, count)
+        jvm: Any = self._session._jvm
+        try:
+            path = jvm.org.apache.hadoop.fs.Path(file.path)
+            stream = path.getFileSystem(self._session._jsparkSession.sessionState().newHadoopConf()).open(path)
+            try:
+                stream.seek(file.size - count)
+                return bytes(jvm.org.apache.commons.io.IOUtils.toByteArray(stream, count))
+            finally:
+                stream.close()
+        except Exception as error:
+            raise ExternalError(f"Spark cannot read {file.path}: {first_words(error)}") from error
 
     def find(self, name: tuple[str, ...]) -> CatalogTable | None:
         shown, named = self._named.get(name[-1], (".".join(name), None))
@@ -67,9 +73,9 @@ class CatalogOfSpark:
             return self._find_version(name)
         try:
             dataframe = named if named is not None else self._session.table(quote(name))
-            plan = _optimized(dataframe)
+            plan = _optimized_plan(dataframe)
         except _SPARKS_ERRORS as error:
-            raise _refused(shown, error) from error
+            raise _refusal(shown, error) from error
         return self._describe(shown, dataframe, plan)
 
     def _find_version(self, name: tuple[str, ...]) -> CatalogTable | None:
@@ -79,24 +85,24 @@ class CatalogOfSpark:
             return None
         try:
             dataframe = self._session.sql(f"SELECT * FROM {quote(version[0])} {version[1]}")
-            plan = _optimized(dataframe)
+            plan = _optimized_plan(dataframe)
         except _SPARKS_ERRORS as error:
-            raise _refused(shown, error) from error
+            raise _refusal(shown, error) from error
         return self._describe(shown, dataframe, plan)
 
     def _describe(self, shown: str, dataframe: DataFrame, plan: Any) -> CatalogTable:
-        """What Spark would read. `plan`: Spark's optimized one of `dataframe`, if it shows it."""
+        """What Spark would read. `plan`: Spark's optimized plan of `dataframe`; None if Spark does not show it."""
         schema = self._schema_of(shown, dataframe)
         try:
             if plan is None:
-                raise OnlySparkError("this Spark does not show its plans")
+                raise OnlySparkError("this Spark session gives no access to query plans")
             found = list_table_files(self._session, dataframe, plan)
             _check_columns(dataframe.schema)
         except OnlySparkError as error:
             return CatalogTable(shown, schema, dataframe, why_spark=str(error))
         except Exception as error:  # Spark's own classes may differ in another version or vendor's build
             return CatalogTable(
-                shown, schema, dataframe, why_spark=f"Spark does not tell its files ({_first_line(error)})"
+                shown, schema, dataframe, why_spark=f"Spark does not report its files ({_first_line(error)})"
             )
         if not set(found.partitions) <= set(schema.names):
             return CatalogTable(shown, schema, dataframe, why_spark="its partition columns are not columns of it")
@@ -106,7 +112,7 @@ class CatalogOfSpark:
 
     def _schema_of(self, shown: str, dataframe: DataFrame) -> pa.Schema:
         try:
-            return self._tables.schema_of(dataframe)
+            return self._arrow_schema(dataframe)
         except UserError as error:
             error.message = f"cannot read table {shown!r} of Spark's catalog: {error.message}"
             raise
@@ -118,7 +124,7 @@ class CatalogOfSpark:
         except _SPARKS_ERRORS as error:
             if isinstance(error, PySparkException) and _is_unknown(error):
                 return False
-            raise _refused(".".join(name), error) from error
+            raise _refusal(".".join(name), error) from error
 
     def use(self, name: tuple[str, ...]) -> None:
         try:
@@ -168,7 +174,7 @@ def _is_unknown(error: PySparkException) -> bool:
     return condition.split(".")[0] in _UNKNOWN or "CatalogNotFoundException" in type(error).__name__
 
 
-def _optimized(dataframe: DataFrame) -> Any:
+def _optimized_plan(dataframe: DataFrame) -> Any:
     """Spark's plan of a whole table; None if this build of Spark does not show it. Making it may refuse access."""
     if not hasattr(dataframe, "_jdf"):  # Spark Connect, which finds out only now whether it may read the table
         _ = dataframe.schema
@@ -181,7 +187,7 @@ def _optimized(dataframe: DataFrame) -> Any:
         return None
 
 
-def _refused(name: str, error: Exception) -> UserError:
+def _refusal(name: str, error: Exception) -> UserError:
     return UserError(
         f"Spark refuses to read table {name!r}: {_brief(error)}",
         hint="sparkfusion reads only what Spark may read; spark.table(…) shows Spark's full error",
@@ -203,6 +209,6 @@ def _check_columns(schema: StructType) -> None:
     """Columns that Spark compares or fills in its own way carry a mark in their metadata."""
     for field in schema.fields:
         if any("__CHAR_VARCHAR_TYPE_STRING" in key for key in field.metadata):
-            raise OnlySparkError(f"column {field.name!r} is VARCHAR, whose length Spark knows")
+            raise OnlySparkError(f"column {field.name!r} is VARCHAR, and only Spark enforces its length")
         if odd := set(field.metadata) - _HARMLESS_METADATA:
             raise OnlySparkError(f"column {field.name!r} has {', '.join(sorted(odd))}, which only Spark knows")

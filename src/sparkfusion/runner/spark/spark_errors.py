@@ -21,8 +21,8 @@ _DEATHS = (
     (WorkerLostError, "ExecutorLostFailure", "the executor that ran the task was lost"),
 )
 _DEATH_HINT = (
-    "a Python function of the query, a native library that it uses, or too little memory "
-    "(spark.executor.memoryOverhead) ends such a process: the log of the executor says more"
+    "possible causes: a Python function of the query, a native library that it uses, or too little memory "
+    "(spark.executor.memoryOverhead); see the executor's log"
 )
 
 

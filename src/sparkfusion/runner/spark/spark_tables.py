@@ -1,4 +1,4 @@
-"""Spark DataFrames as tables: which there are, and what Spark is asked for when a query reads one."""
+"""Spark DataFrames as tables: which ones are registered, and which Spark jobs a query that reads one starts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException
@@ -23,6 +22,7 @@ from sparkfusion.runner.base import AdoptedTable, SparkAnswers
 from sparkfusion.runner.spark.filters import spark_filter
 from sparkfusion.runner.spark.spark_catalog import CatalogOfSpark
 from sparkfusion.runner.spark.spark_types import arrow_schema
+from sparkfusion.urls import decoded_path
 
 _LARGE_TYPES = "spark.sql.execution.arrow.useLargeVarTypes"
 _TIME_ZONE = "spark.sql.session.timeZone"
@@ -41,8 +41,8 @@ class SparkTables(ABC):
         self._functions = functions
         self._numbers = itertools.count()
         self._lock = threading.Lock()
-        self._frames: dict[TableId, tuple[DataFrame, AdoptedTable]] = {}
-        self.catalog = CatalogOfSpark(session, self)
+        self._dataframes: dict[TableId, tuple[DataFrame, AdoptedTable]] = {}
+        self.catalog = CatalogOfSpark(session, self.schema_of)
 
     def configuration(self) -> Mapping[str, str]:
         return dict(self._session.conf.getAll)
@@ -65,11 +65,11 @@ class SparkTables(ABC):
         # a very wrong estimate must not lead to a huge number of tasks
         table = AdoptedTable(next(self._numbers), schema, min(self._guess_size(dataframe), LARGEST_GUESS), parts)
         with self._lock:
-            self._frames[table.id] = (dataframe, table)
+            self._dataframes[table.id] = (dataframe, table)
         return table
 
     @contextmanager
-    def reading(self, tables: Mapping[str, str]) -> Iterator[SparkAnswers]:
+    def temporary_views(self, tables: Mapping[str, str]) -> Iterator[SparkAnswers]:
         taken = {found.name for found in self._session.catalog.listTables() if found.isTemporary}.intersection(tables)
         if taken:
             raise UserError(
@@ -88,14 +88,14 @@ class SparkTables(ABC):
                 self._session.catalog.dropTempView(name)
 
     def release(self, table: TableId) -> None:
-        self._frames.pop(table, None)  # without the lock: a garbage collection may come here while it is held
+        self._dataframes.pop(table, None)  # without the lock: a garbage collection may come here while it is held
 
     def reads_table(self, name: str, files: Collection[str], tables: Collection[TableId]) -> bool:
         """Whether a query reads a table: it shares a file with it, or reads tables that have no files to compare."""
         if not self.catalog.exists(name):
             return False
         own = paths_of(self._find_table(name))
-        adopted = [self._frames[table][0] for table in tables]
+        adopted = [self._dataframes[table][0] for table in tables]
         shared = not own.isdisjoint(files) or any(not own.isdisjoint(paths_of(each)) for each in adopted)
         return shared or any(self._reads_without_files(each) for each in adopted)
 
@@ -112,23 +112,23 @@ class SparkTables(ABC):
             raise UserError(f"Spark has no table or view {name!r}: {error}") from error
 
     def read_by(self, plan: bytes) -> bool:
-        return bool(self._frames) and bool(tables_read(decode(plan)))
+        return bool(self._dataframes) and bool(tables_read(decode(plan)))
 
-    def narrowed(self, read: TableRead) -> DataFrame:
+    def narrow_table(self, read: TableRead) -> DataFrame:
         """The table for a stage that reads it: columns that the query does not use are NULL, so Spark does not even
         read them, and rows that the query would drop are left out, as far as Spark can tell."""
-        dataframe, table = self._frames[read.table]
+        dataframe, table = self._dataframes[read.table]
         if self.schema_of(dataframe) != table.schema:
             raise UserError(
                 "a setting of the Spark session changed the Arrow types of a registered DataFrame",
                 hint=f"set {_TIME_ZONE} and {_LARGE_TYPES} back, or register the DataFrame again",
             )
-        placed = self._narrow(self._number_columns(dataframe), read)
+        numbered = self._narrow(self._number_columns(dataframe), read)
         columns = [
-            self._column(place, field, needed=field.name in read.columns)
-            for place, field in zip(placed.columns, dataframe.schema.fields, strict=True)
+            self._column(name, field, needed=field.name in read.columns)
+            for name, field in zip(numbered.columns, dataframe.schema.fields, strict=True)
         ]
-        return placed.select(columns)
+        return numbered.select(columns)
 
     @abstractmethod
     def _is_own(self, dataframe: DataFrame) -> bool:
@@ -166,29 +166,29 @@ class SparkTables(ABC):
         """The DataFrame with columns that are named by their number: names may differ only in case. Column metadata is
         removed: that of a CHAR column makes Spark pad the values that the column is compared with."""
         numbered = dataframe.toDF(*(f"c{number}" for number in range(len(dataframe.columns))))
-        return numbered.select([self._functions.col(place).alias(place, metadata={}) for place in numbered.columns])
+        return numbered.select([self._functions.col(name).alias(name, metadata={}) for name in numbered.columns])
 
-    def _narrow(self, placed: DataFrame, read: TableRead) -> DataFrame:
+    def _narrow(self, numbered: DataFrame, read: TableRead) -> DataFrame:
         """Only rows that the plan needs, as far as Spark can decide it."""
         if read.condition is not None:
-            columns = [self._functions.col(place) for place in placed.columns]
+            columns = [self._functions.col(name) for name in numbered.columns]
             try:
-                kept = placed.where(spark_filter(read.condition, columns, self._functions))
+                kept = numbered.where(spark_filter(read.condition, columns, self._functions))
                 self._analyse(kept)
             except AnalysisException:  # a user-defined type, which Spark compares with nothing
-                return placed
-            placed = kept
-        return placed if read.limit is None else self._limit(placed, read.limit)
+                return numbered
+            numbered = kept
+        return numbered if read.limit is None else self._limit(numbered, read.limit)
 
-    def _column(self, place: str, field: StructField, *, needed: bool) -> Column:
+    def _column(self, name: str, field: StructField, *, needed: bool) -> Column:
         """The column, or NULL of its type. For a TIME there is no NULL unless spark.sql.timeType.enabled is set."""
-        column: Column = self._functions.col(place)
+        column: Column = self._functions.col(name)
         if needed or "time(" in field.dataType.simpleString():
             return column
-        nothing: Column = self._functions.lit(None).cast(field.dataType).alias(place)
+        nothing: Column = self._functions.lit(None).cast(field.dataType).alias(name)
         return nothing
 
 
 def paths_of(dataframe: DataFrame) -> frozenset[str]:
     """The files below a DataFrame, without their schemes and hosts, as plans name them."""
-    return frozenset(unquote(urlsplit(url).path).lstrip("/") for url in dataframe.inputFiles())
+    return frozenset(decoded_path(url).lstrip("/") for url in dataframe.inputFiles())

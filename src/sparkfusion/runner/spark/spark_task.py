@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import struct
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 _TABLE_MARK = b"SFtable"
 _KEY = struct.Struct(">q")
+
+TaskFunction = Callable[[Iterable[bytes]], Iterator[bytes]]
+"""What Spark calls for each task: with the rows that the task reads, to get the rows that it returns."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,7 @@ class StageWiring:
 
 
 @dataclass(frozen=True)
-class Source:
+class ProducerAttempt:
     """A producer task whose output is read: the committed attempt, by our number and, if it is known, by Spark's."""
 
     task: int
@@ -125,7 +129,7 @@ class RowInput:
     shuffled: bool
     repeatable: bool
     groups: tuple[int, ...]
-    sources: tuple[Source, ...]
+    sources: tuple[ProducerAttempt, ...]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Schemas between Spark and Arrow, both ways. What has no counterpart is a `UserError` that names the column.
+"""Schemas between Spark and Arrow, both ways. A type without an equivalent is a `UserError` that names the column.
 
 | Spark                   | Arrow                       | also taken from Arrow                         |
 |-------------------------|-----------------------------|-----------------------------------------------|

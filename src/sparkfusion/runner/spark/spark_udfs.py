@@ -76,7 +76,7 @@ def scalar_udf(name: str, function: Any, input_types: Sequence[pa.DataType] | No
     call = _CALLS.get(function.evalType)
     if call is None:
         raise UserError(
-            f"cannot register function {name!r}: it does not make one value of each row",
+            f"cannot register function {name!r}: it does not return one value for each row",
             hint="only plain functions and functions of pandas Series or Arrow arrays can be registered",
         )
     types = list(input_types) if input_types is not None else _types_of_hints(name, function.func)
@@ -105,6 +105,6 @@ def _check_input(name: str, kind: pa.DataType) -> None:
     inner = kind.value_type if pa.types.is_list(kind) else kind
     if pa.types.is_nested(inner) or pa.types.is_timestamp(inner) or pa.types.is_duration(inner):
         raise UserError(
-            f"cannot register function {name!r}: Spark hands values of type {kind} over in another form",
+            f"cannot register function {name!r}: Spark passes values of type {kind} to it in another form",
             hint="let Spark call the function: session.register_spark(name, spark.sql(…))",
         )

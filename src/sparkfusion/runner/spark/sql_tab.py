@@ -136,7 +136,7 @@ class SqlEntry:
         self._tab.use(lambda java: java.post(end_event(execution, java.redact(message), time.time())))
 
     def _message(self, error: SparkfusionError | None) -> str:
-        """Why it failed. A query with a LIMIT is stopped when its rows are there, which is no failure."""
+        """Why it failed. A query with a LIMIT is stopped when its rows are there, which is not a failure."""
         had_enough = isinstance(error, QueryCancelledError) and error.message == CLOSED_BY_CONSUMER
         if error is None or (had_enough and self._query.graph.head.fetch is not None):
             return ""

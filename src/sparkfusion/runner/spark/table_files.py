@@ -59,7 +59,7 @@ _WHY = {
 
 
 def list_table_files(session: SparkSession, dataframe: DataFrame, optimized: Any) -> ListedFiles:
-    """Every file that Spark would read for the whole table. Raises `OnlySparkError` if there is more to it.
+    """Every file that Spark would read for the whole table. Raises `OnlySparkError` if the files are not enough.
 
     Args:
         optimized: Spark's optimized plan of `dataframe`, a table of the catalog.
@@ -117,7 +117,7 @@ def _with_sizes(index: Any, paths: list[str]) -> tuple[CatalogFile, ...]:
     statuses = index.allFiles().mkString(_SEPARATOR).split(_SEPARATOR)  # in the order of `inputFiles`
     found = [_STATUS.search(status) for status in statuses]
     if len(found) != len(paths) or None in found:
-        raise OnlySparkError("Spark does not tell the sizes of its files")
+        raise OnlySparkError("Spark does not report the sizes of its files")
     sizes = [(int(status["size"]), int(status["modified"])) for status in found if status is not None]
     return tuple(CatalogFile(path, (), *each) for path, each in sorted(zip(paths, sizes, strict=True)))
 
@@ -158,10 +158,10 @@ def _check_options(session: SparkSession, relation: Any) -> None:
 
 
 def _values(path: str, columns: spark.StructType, known: frozenset[str]) -> tuple[str | None, ...]:
-    """The values of a file's partition, as its directories tell them and Spark knows them.
+    """The values of a file's partition, taken from the names of its directories and compared with Spark's.
 
-    Spark prints a partition as its values and its directory. So what the directories tell is the same as what Spark
-    knows if Spark has printed just that. A partition elsewhere, or with a value in another spelling, is left to Spark.
+    Spark prints a partition as its values and its directory (`known`). If it has printed just these values, they are
+    right. A partition elsewhere, or with a value in another spelling, is left to Spark.
     """
     directory = path.rsplit("/", 1)[0]
     pairs = [part.partition("=") for part in directory.split("/")[-len(columns.fields) :]]
@@ -175,7 +175,9 @@ def _values(path: str, columns: spark.StructType, known: frozenset[str]) -> tupl
         printed.append("null" if value is None else _as_printed(value, field))
     place = directory if "://" in directory else f"file:{directory}"
     if f"PartitionPath([{','.join(printed)}],{place})" not in known:
-        raise OnlySparkError(f"a partition is in the directory {directory!r}, which does not tell its values")
+        raise OnlySparkError(
+            f"a partition is in the directory {directory!r}, whose name does not contain the partition's values"
+        )
     return tuple(values)
 
 

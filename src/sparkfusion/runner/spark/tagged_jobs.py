@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from sparkfusion.errors import QueryCancelledError
-from sparkfusion.runner.coordinated_job import PATIENCE_SECONDS
+from sparkfusion.runner.coordinated_job import CLOSE_SECONDS
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -47,7 +47,7 @@ class TaggedJobs(ABC):
 
     def stop(self) -> None:
         """Cancel the jobs, and repeat until none is left: one may still be on its way to the scheduler."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + CLOSE_SECONDS
         with self._changed:
             self._stopped = True
             while self._count and time.monotonic() < deadline:

@@ -72,7 +72,7 @@ class UsersQuery:
         """Raises `NotTranslatedError` if Spark's settings let a query mean something else than here."""
         zone = str(self.spark.conf.get(_ZONE))
         if zone not in _UTC:
-            raise NotTranslatedError(f"{_ZONE} is {zone}, and here timestamps are in UTC")
+            raise NotTranslatedError(f"{_ZONE} is {zone}, but sparkfusion has timestamps in UTC")
         for name, needed in _NEEDED.items():
             found = str(self.spark.conf.get(name, needed)).lower()
             if found != needed:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from sparkfusion.ids import ExchangeId, StageId
 from sparkfusion.plan.stage import ExchangeKind, StageGraph
-from sparkfusion.runner.spark.rows import Piece, Shuffled
-from sparkfusion.runner.spark.spark_task import RowInput, Source
+from sparkfusion.runner.spark.rows import RddPartitions, Shuffled
+from sparkfusion.runner.spark.spark_task import ProducerAttempt, RowInput
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Output:
     """Where Spark holds the output of one task. `copied`: its frames are in files of this machine, too."""
 
     shuffled: Shuffled
-    source: Source
+    source: ProducerAttempt
     copied: bool = False
 
 
@@ -25,7 +25,7 @@ def wire(
     graph: StageGraph,
     groups: Iterable[tuple[ExchangeId, int]],
     outputs_of: Callable[[StageId], Mapping[int, Output]],
-) -> tuple[tuple[RowInput, ...], list[Piece]]:
+) -> tuple[tuple[RowInput, ...], list[RddPartitions]]:
     """The inputs that the task expects, and the partitions of shuffles to read them from, given outputs by task."""
     wanted: dict[ExchangeId, list[int]] = defaultdict(list)
     for exchange_id, group in groups:
@@ -47,5 +47,5 @@ def wire(
         )
         read = tuple(sorted(numbers)) if shuffled else (0,)
         distinct = {output.shuffled.shuffle_id: output.shuffled for output in outputs}
-        pieces += [Piece(each, read) for each in distinct.values()]
+        pieces += [RddPartitions(each, read) for each in distinct.values()]
     return tuple(inputs), pieces

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import hmac
 import logging
 import os
 import threading
@@ -17,6 +16,7 @@ from pyarrow import flight
 
 from sparkfusion.errors import ProtocolError, SparkfusionError, classify
 from sparkfusion.exchange.channel import ChannelClosedError
+from sparkfusion.shared_secrets import is_same_secret
 from sparkfusion.transport.codec import pack_error
 from sparkfusion.transport.flight.protocol import SECRET_HEADER, TOKEN_HEADER, bearer
 from sparkfusion.transport.message import Fields, unpack
@@ -110,12 +110,12 @@ class CallServer(flight.FlightServerBase):  # type: ignore[misc]
 
 class _Door(flight.ServerMiddlewareFactory):  # type: ignore[misc]
     def __init__(self, token: str, opens: Callable[[str], bool]) -> None:
-        self._expected = bearer(token).encode()
+        self._expected = bearer(token)
         self._opens = opens
 
     def start_call(self, info: Any, headers: dict[str, list[Any]]) -> _Passed:
         secret = _header(headers, SECRET_HEADER)
-        if hmac.compare_digest(_header(headers, TOKEN_HEADER).encode(), self._expected):
+        if is_same_secret(_header(headers, TOKEN_HEADER), self._expected):
             return _Passed(secret, trusted=True)
         if info.method == flight.FlightMethod.DO_EXCHANGE and secret and self._opens(secret):
             return _Passed(secret, trusted=False)

@@ -12,7 +12,7 @@ from pyarrow import flight
 
 from sparkfusion.extras import import_extra
 
-NAME = "feed.sparkfusion.internal"
+CERTIFICATE_NAME = "feed.sparkfusion.internal"
 """The name in the certificate. Clients expect it, whatever address they use."""
 _DAYS = 3650  # longer than any driver runs
 _EARLIER = datetime.timedelta(days=1)  # clocks of executors may be behind
@@ -33,7 +33,7 @@ def make_certificate(reason: str) -> Certificate:
     from cryptography.hazmat.primitives.asymmetric import ec
 
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, NAME)])
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, CERTIFICATE_NAME)])
     now = datetime.datetime.now(datetime.UTC)
     made = (
         x509.CertificateBuilder()
@@ -43,7 +43,7 @@ def make_certificate(reason: str) -> Certificate:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _EARLIER)
         .not_valid_after(now + datetime.timedelta(days=_DAYS))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(NAME)]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(CERTIFICATE_NAME)]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .sign(key, hashes.SHA256())
     )
@@ -59,5 +59,8 @@ def open_client(host: str, port: int, certificate: bytes) -> flight.FlightClient
     if not certificate:
         return flight.FlightClient(f"grpc://{host}:{port}", generic_options=options)
     return flight.FlightClient(
-        f"grpc+tls://{host}:{port}", tls_root_certs=certificate, override_hostname=NAME, generic_options=options
+        f"grpc+tls://{host}:{port}",
+        tls_root_certs=certificate,
+        override_hostname=CERTIFICATE_NAME,
+        generic_options=options,
     )

@@ -22,7 +22,7 @@ from sparkfusion.transport.flight.stall import Stall
 from sparkfusion.transport.message import Fields, pack, unpack
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds
-from sparkfusion.worker.server.fetch import Piece
+from sparkfusion.worker.server.fetch import FileChunk
 from sparkfusion.worker.server.guard import Limits
 from sparkfusion.worker.server.version import WorkerInfo, WorkerStatus
 from sparkfusion.worker.task import TaskOrder, TaskReport
@@ -112,7 +112,7 @@ class FlightChannel:
 
     def read(
         self, query: QueryId, secret: str, names: Sequence[str], cancel: CancelToken, patience: float
-    ) -> Iterator[Piece]:
+    ) -> Iterator[FileChunk]:
         """Uses `do_exchange`: pyarrow's `do_get` waits for the first message and cannot be cancelled meanwhile."""
         try:
             writer, reader = self._call(FRAMES, secret=secret)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from functools import lru_cache
 from typing import Any
@@ -18,7 +17,7 @@ from sparkfusion.transport.feed_service import MOST_BYTES
 from sparkfusion.transport.flight.certificate import open_client
 from sparkfusion.transport.flight.protocol import FEED, SECRET_HEADER, end_call
 from sparkfusion.transport.message import SMALL_MESSAGE, pack, unpack
-from sparkfusion.transport.task_side import TaskSide
+from sparkfusion.transport.task_side import TaskSide, begin_message
 
 _LISTEN_SECONDS = 1.0
 
@@ -74,9 +73,8 @@ class FeedCall(TaskSide):
             raise self._reason(error) from error
 
     def _begin(self, feed: FeedId, task: int) -> int:
-        begin = {"query": self._address.query, "feed": feed, "task": task, "host": socket.gethostname()}
         try:
-            self._writer.write_metadata(pack("begin", begin))
+            self._writer.write_metadata(begin_message(self._address.query, feed, task))
             kind, fields, _ = unpack(memoryview(self._reader.read_chunk().app_metadata), SMALL_MESSAGE)
         except (flight.FlightError, pa.ArrowException, OSError, StopIteration) as error:
             raise self._unreachable(error) from error

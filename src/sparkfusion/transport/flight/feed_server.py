@@ -6,13 +6,12 @@ Spark offers no other way to reach a running task. A session has one server, and
 
 from __future__ import annotations
 
-import hmac
-import secrets
 import threading
 from collections.abc import Callable
 
 from sparkfusion.errors import ProtocolError
 from sparkfusion.ids import QueryId
+from sparkfusion.shared_secrets import is_same_secret, new_secret
 from sparkfusion.transport.feed_address import FeedAddress, ServedQuery
 from sparkfusion.transport.feed_service import serve_fed_task
 from sparkfusion.transport.flight.calls import Call, CallServer, ServedCall
@@ -30,7 +29,7 @@ class FeedServer(CallServer):
         self._registries: dict[str, Callable[[ServedCall], None]] = {}
         # nobody has the token: tasks show the secret of their query, workers that of their registry
         calls = {FEED: Call(self._serve_task, by_secret=True), WORKER: Call(self._serve_worker, by_secret=True)}
-        token = secrets.token_urlsafe(32)
+        token = new_secret()
         if certificate is None:
             super().__init__(f"grpc://{bind}:{port}", token, self._opens, calls)
         else:
@@ -39,7 +38,7 @@ class FeedServer(CallServer):
 
     def add(self, query: QueryId, host: str, served: ServedQuery) -> FeedAddress:
         """Serve a query, and return the address for its tasks."""
-        secret = secrets.token_urlsafe(32)
+        secret = new_secret()
         with self._lock:
             self._queries[query] = secret, served
         return FeedAddress(host, self.port, query, secret, self.certificate)
@@ -50,7 +49,7 @@ class FeedServer(CallServer):
 
     def add_registry(self, serve: Callable[[ServedCall], None]) -> str:
         """Let `serve` answer the calls of workers that show a new secret, which is returned."""
-        secret = secrets.token_urlsafe(32)
+        secret = new_secret()
         with self._lock:
             self._registries[secret] = serve
         return secret
@@ -62,7 +61,7 @@ class FeedServer(CallServer):
     def _opens(self, secret: str) -> bool:
         with self._lock:
             known = [*(each for each, _ in self._queries.values()), *self._registries]
-        return any(hmac.compare_digest(each.encode(), secret.encode()) for each in known)
+        return any(is_same_secret(secret, each) for each in known)
 
     def _serve_task(self, call: ServedCall) -> None:
         serve_fed_task(call, lambda begin: self._find_query(begin.text("query"), call.secret))
@@ -71,12 +70,12 @@ class FeedServer(CallServer):
         with self._lock:
             known = list(self._registries.items())
         for secret, serve in known:
-            if hmac.compare_digest(secret.encode(), call.secret.encode()):
+            if is_same_secret(call.secret, secret):
                 serve(call)
 
     def _find_query(self, query: QueryId, secret: str) -> ServedQuery:
         with self._lock:
             expected, served = self._queries.get(query, ("", None))
-        if served is None or not hmac.compare_digest(secret.encode(), expected.encode()):
+        if served is None or not is_same_secret(secret, expected):
             raise ProtocolError("that is not the secret of this query")
         return served

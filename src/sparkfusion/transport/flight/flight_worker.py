@@ -14,7 +14,7 @@ from sparkfusion.exchange.owned import remove_orphans
 from sparkfusion.transport.base import Access
 from sparkfusion.transport.flight.server import FlightWorker, Tls
 from sparkfusion.transport.schemes import connect
-from sparkfusion.worker.server.fetch import FrameReader
+from sparkfusion.worker.server.fetch import FrameSource
 from sparkfusion.worker.server.service import SWEEP_SECONDS, WorkerService
 from sparkfusion.worker.server.task_tally import WorkerMetrics
 from sparkfusion.worker.server.worker_options import WorkerOptions
@@ -101,9 +101,9 @@ class PeerConnections:
     def __init__(self, access: Access) -> None:
         self._access = access
         self._lock = threading.Lock()
-        self._open: dict[str, FrameReader] = {}
+        self._open: dict[str, FrameSource] = {}
 
-    def __call__(self, address: str) -> FrameReader:
+    def __call__(self, address: str) -> FrameSource:
         with self._lock:
             if address not in self._open:
                 while len(self._open) >= _MOST_PEERS:
@@ -118,11 +118,13 @@ class PeerConnections:
             self._open.clear()
 
 
-def _connect(address: str, access: Access) -> FrameReader:
+def _connect(address: str, access: Access) -> FrameSource:
     try:
         return connect(address, access)
     except UserError as error:
-        hint = f"what the coordinator has installed, every worker needs too; {error.hint}" if error.hint else None
+        hint = (
+            f"every worker needs the packages that the coordinator has installed; {error.hint}" if error.hint else None
+        )
         raise UserError(f"a worker cannot read from {address}: {error.message}", hint=hint) from error
 
 

@@ -1,4 +1,4 @@
-"""The call of a resident worker to the driver: it registers, and hears when it has to end."""
+"""The call of a resident worker to the driver: it registers, and learns when it has to end."""
 
 from __future__ import annotations
 

@@ -64,14 +64,14 @@ class Registry:
         self._ended = False
 
     def expect(self, launch: int, tasks: int) -> None:
-        """So many tasks were started by a job, and will register."""
+        """Note that a job has started this many tasks, which will register."""
         with self._changed:
             self._none_since = self._none_since if self._seats else time.monotonic()
             self._expected[launch] = set(range(tasks))
             self._unmet.update((launch, task) for task in range(tasks))
 
     def forget(self, launch: int) -> None:
-        """The job has ended: its tasks will not register any more."""
+        """Note that the job has ended: its tasks will not register any more."""
         with self._changed:
             self._expected.pop(launch, None)
             self._unmet = {each for each in self._unmet if each[0] != launch}
@@ -80,7 +80,7 @@ class Registry:
     def addresses(self) -> list[str]:
         """The addresses of the workers that serve now."""
         with self._changed:
-            return self._serving()
+            return self._serving_addresses()
 
     def count_tasks(self) -> int:
         """How many tasks serve, or have yet to register."""
@@ -90,7 +90,8 @@ class Registry:
     def wait_for_workers(self, seconds: float) -> None:
         """Wait until all tasks have registered, or for a while longer than the first one took.
 
-        Returns at the latest when there has been no worker for so many seconds, and at once if one registered long ago.
+        Returns at the latest when there has been no worker for this many seconds, and at once if one registered long
+        ago.
         """
         with self._changed:
             while not self._is_ready() and time.monotonic() < self._none_since + seconds:
@@ -157,7 +158,7 @@ class Registry:
     def _is_taken(self, executor: str) -> bool:
         return any(each.executor == executor and each.serves for each in self._seats)
 
-    def _serving(self) -> list[str]:
+    def _serving_addresses(self) -> list[str]:
         return [seat.address for seat in self._seats if seat.serves]
 
     def _is_ready(self) -> bool:

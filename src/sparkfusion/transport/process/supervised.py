@@ -65,7 +65,7 @@ class SupervisedChild:
         self.stop()
         raise ExternalError(
             f"a process for tasks did not start: it {describe_end(self._process.returncode)}",
-            hint="the log of the worker says more; --no-task-processes runs tasks in the worker itself",
+            hint="see the worker's log; --no-task-processes runs tasks in the worker itself",
         )
 
     @property
@@ -161,7 +161,7 @@ def _crash(process: subprocess.Popen[bytes], key: TaskKey) -> TaskCrashError:
         f"the process that ran the task {describe_end(process.returncode)}",
         where=key,
         hint="SIGKILL often means that the machine ran out of memory; otherwise a Python function of the query, a "
-        "native library that it uses, or DataFusion itself ended it: what it printed shows where",
+        "native library that it uses, or DataFusion itself ended it: its output shows where it crashed",
     )
 
 

@@ -19,17 +19,17 @@ from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.server.frame_names import made_by, split_frame_address
 from sparkfusion.worker.task import Fetched, TaskInput
 
-Piece = tuple[int, pa.Buffer]
+FileChunk = tuple[int, pa.Buffer]
 """Some bytes of the file at that place of a list."""
 FindHere = Callable[[str], Path | None]
 
 
-class FrameReader(Protocol):
+class FrameSource(Protocol):
     """The part of a worker that other workers use."""
 
     def read(
         self, query: QueryId, secret: str, names: Sequence[str], cancel: CancelToken, patience: float
-    ) -> Iterator[Piece]:
+    ) -> Iterator[FileChunk]:
         """The bytes of files that tasks of the query reported, file after file, in pieces.
 
         At most a few pieces wait for a slow caller. May be repeated. Raises `LostInputError` if a file is not there, or
@@ -40,7 +40,7 @@ class FrameReader(Protocol):
     def close(self) -> None: ...
 
 
-Peers = Callable[[str], FrameReader]
+Peers = Callable[[str], FrameSource]
 
 
 class InputFetcher:
@@ -135,7 +135,7 @@ class InputFetcher:
         return made, Fetched(exchange, size, messages, time.perf_counter() - began)
 
     def _write(
-        self, owner: TaskKey, names: Sequence[str], files: Sequence[SourceFile], pieces: Iterator[Piece]
+        self, owner: TaskKey, names: Sequence[str], files: Sequence[SourceFile], pieces: Iterator[FileChunk]
     ) -> tuple[list[Path], int]:
         """Write the pieces to files, one for each name. The pieces come file after file."""
         paths: list[Path] = []

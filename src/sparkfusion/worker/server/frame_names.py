@@ -28,7 +28,7 @@ def split_frame_address(frame: str) -> tuple[str, str]:
     """
     address, *name = frame.rsplit("/", 2)
     if len(name) != 2 or not address:
-        raise ProtocolError(f"{frame!r} names no file of a worker")
+        raise ProtocolError(f"{frame!r} is not a frame name of a worker")
     return address, "/".join(name)
 
 
@@ -40,6 +40,6 @@ def made_by(name: str) -> tuple[StageId, int, int]:
     """
     found = _NAME.fullmatch(name)
     if found is None:
-        raise ProtocolError(f"{name!r} names no file of a worker")
+        raise ProtocolError(f"{name!r} is not a frame name of a worker")
     stage, task, attempt = map(int, found.groups())
     return stage, task, attempt

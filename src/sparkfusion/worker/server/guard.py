@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from sparkfusion.config import MIB
 from sparkfusion.errors import PlanTooLargeError, ProtocolError, UserError, WireFormatError
-from sparkfusion.exchange.owned import LOCK, PREFIX
+from sparkfusion.exchange.owned import DIRECTORY_PREFIX, LOCK
 from sparkfusion.feed.feed import UnitSource
 from sparkfusion.feed.unit_codec import is_compressed, unpack
 from sparkfusion.feed.units import FileUnit
@@ -28,7 +28,7 @@ from sparkfusion.worker.task import TaskOrder
 _LOCAL_STORE = "file:///"
 _REMOTE_STORE = re.compile(r"(?!file:)[a-z][a-z0-9+.-]*://[^\s/]+/?")
 _CATALOG = "datafusion.catalog.location"  # the only option of a session that names a directory
-NO_FUNCTIONS = "this worker does not run Python functions"
+FUNCTIONS_REFUSED = "this worker does not run Python functions"
 TRUST = "start the workers with --trust-python, if you trust everyone who has their token"
 
 
@@ -113,7 +113,7 @@ class Guard:
         except (UnknownPlanError, WireFormatError) as error:
             raise ProtocolError(error.message) from None
         if functions and not self.trust_python:
-            raise UserError(NO_FUNCTIONS, hint=TRUST)
+            raise UserError(FUNCTIONS_REFUSED, hint=TRUST)
         return root
 
     def _check_functions(self, order: TaskOrder) -> None:
@@ -126,7 +126,7 @@ class Guard:
             raise UserError("object stores are made by Python functions, which this worker does not run", hint=TRUST)
 
     def _check_options(self, options: Mapping[str, str]) -> None:
-        """Options of the runtime (memory, directories, caches) are the worker's own, whatever an order says."""
+        """Options of the runtime (memory, directories, caches) are not checked: the worker uses its own."""
         if options.get(_CATALOG):
             self.check_path(options[_CATALOG])
 
@@ -134,7 +134,7 @@ class Guard:
         """Raise unless the staging directory is inside a directory that a coordinator made for a query."""
         self.check_path(str(staging), "write to")
         home = staging.parent
-        if not staging.is_absolute() or not home.name.startswith(PREFIX) or not (home / LOCK).is_file():
+        if not staging.is_absolute() or not home.name.startswith(DIRECTORY_PREFIX) or not (home / LOCK).is_file():
             raise UserError(f"this worker may not write to {str(staging)!r}: it is not the output directory of a query")
 
     def _check_scans(self, root: PlanNode, order: TaskOrder) -> None:
@@ -160,12 +160,12 @@ class _Open(Guard):
 
 
 OPEN = _Open(Limits(*[sys.maxsize] * len(fields(Limits))), trust_python=True)
-"""For a worker of this process: what it is given to run, the process could run itself."""
+"""For a worker in this process. It accepts everything: the process could run any of it itself."""
 
 
 def named_refusal(message: str) -> str | None:
     """The message for a plan with a Python function that DataFusion refused to unpickle; None for any other error."""
-    return NO_FUNCTIONS if "Refusing to deserialize inline Python" in message else None
+    return FUNCTIONS_REFUSED if "Refusing to deserialize inline Python" in message else None
 
 
 class _CheckedUnits:
@@ -200,6 +200,6 @@ def _check_size(data: bytes, limit: int) -> None:
         unpacker = zlib.decompressobj()
         unpacker.decompress(data, limit)
     except zlib.error:
-        raise ProtocolError("these are no work units") from None
+        raise ProtocolError("invalid work units") from None
     if unpacker.unconsumed_tail:
         raise ProtocolError(f"work units of more than {limit:,} bytes at once are over the limit")

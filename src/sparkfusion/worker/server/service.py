@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import logging
 import os
 import tempfile
@@ -13,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from sparkfusion.config import fair_share, machine_memory, resident_bytes
+from sparkfusion.config import machine_memory, resident_bytes, task_share
 from sparkfusion.errors import (
     ExternalError,
     LostInputError,
@@ -24,10 +23,11 @@ from sparkfusion.errors import (
     classify,
 )
 from sparkfusion.exchange.channel import ChannelClosedError
-from sparkfusion.exchange.owned import LOCK, PREFIX
+from sparkfusion.exchange.owned import DIRECTORY_PREFIX, LOCK
 from sparkfusion.exchange.store import SHARED_MEMORY
 from sparkfusion.ids import QueryId, TaskKey
 from sparkfusion.log_fields import about
+from sparkfusion.shared_secrets import is_same_secret
 from sparkfusion.worker.awake_clock import AwakeClock
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds, carry_out
@@ -65,7 +65,6 @@ class WorkerService:
         self._lock = threading.Lock()
         self._queries: dict[QueryId, HeldQuery] = {}
         self._clock = AwakeClock(SWEEP_SECONDS)
-        self._memory_share = options.task_memory or fair_share(options.slots)
         self._under_way = 0
         self._counter = TaskCounter()
         self._started_at = time.time()
@@ -86,7 +85,7 @@ class WorkerService:
         """What runs and what is stored on this worker now. Files are counted on disk."""
         with self._lock:
             queries = len(self._queries)
-        own = [path for base in self.bases for path in base.glob(f"{PREFIX}{os.getpid()}-*")]
+        own = [path for base in self.bases for path in base.glob(f"{DIRECTORY_PREFIX}{os.getpid()}-*")]
         sizes = [size for directory in own for size in _sizes(directory)]
         return WorkerStatus(self._under_way, queries, len(sizes), sum(sizes))
 
@@ -107,7 +106,7 @@ class WorkerService:
                 pass
         except (OSError, ValueError):
             return False
-        return hmac.compare_digest(seen.encode(), content.encode())
+        return is_same_secret(seen, content)
 
     # ---- queries
 
@@ -122,7 +121,7 @@ class WorkerService:
 
     def renew(self, query: QueryId) -> None:
         """Note that the coordinator is alive. Raises if the worker no longer holds the query."""
-        self._held(query).heard = self._clock.now
+        self._held_query(query).heard = self._clock.now
 
     def others(self, query: QueryId) -> int:
         """How many tasks of other queries run or wait here."""
@@ -152,12 +151,12 @@ class WorkerService:
         """Whether this is the secret of a query that is held."""
         with self._lock:
             held = list(self._queries.values())
-        return any(hmac.compare_digest(each.secret.encode(), secret.encode()) for each in held)
+        return any(is_same_secret(secret, each.secret) for each in held)
 
     def files(self, query: QueryId, secret: str, names: Sequence[str]) -> list[Path]:
         """The paths of frames that tasks of a query reported."""
-        held = self._held(query)
-        if not hmac.compare_digest(held.secret.encode(), secret.encode()):
+        held = self._held_query(query)
+        if not is_same_secret(secret, held.secret):
             raise UserError("that is not the secret of this query")
         if len(names) > self.guard.limits.input_files:
             raise UserError(f"more than {self.guard.limits.input_files:,} files at once")
@@ -201,7 +200,7 @@ class WorkerService:
         held: HeldQuery | None = None
         accepted = False
         try:
-            held = self._held(key.query)
+            held = self._held_query(key.query)
             self.guard.check(order)
             accepted = True
             slot = Slot(self._slots, cancel)
@@ -210,7 +209,7 @@ class WorkerService:
                 local = replace(
                     brought,
                     plan=self._apply_rewrites(order),
-                    memory_limit=min(order.memory_limit or self._memory_of(order), machine_memory()),
+                    memory_limit=self._memory_of(order),
                 )
                 run = self._run_here if self._options.children is None else self._run_in_child
                 report = run(local, self._ends(ends, slot), cancel, stores)
@@ -230,7 +229,8 @@ class WorkerService:
                 self._under_way -= 1
 
     def _memory_of(self, order: TaskOrder) -> int:
-        return self._memory_share * min(order.partitions, self._options.slots)
+        own = task_share(order.partitions, self._options.slots, self._options.task_memory or None)
+        return min(order.memory_limit or own, machine_memory())
 
     def _bring(
         self, order: TaskOrder, held: HeldQuery, stores: QueryStores, cancel: CancelToken
@@ -263,7 +263,7 @@ class WorkerService:
     def _apply_rewrites(self, order: TaskOrder) -> bytes:
         return apply_rewrites(order.plan, self._rewrites, RewriteContext(order.key, dict(order.extensions)))
 
-    def _held(self, query: QueryId) -> HeldQuery:
+    def _held_query(self, query: QueryId) -> HeldQuery:
         with self._lock:
             held = self._queries.get(query)
         if held is None:

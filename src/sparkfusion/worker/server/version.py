@@ -1,24 +1,25 @@
-"""Which versions may work together: the same sparkfusion, DataFusion and Python (major.minor)."""
+"""What a worker tells about itself, and whether it can be used from this process."""
 
 from __future__ import annotations
 
-import platform
-import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 
 from sparkfusion.config import available_cores
+from sparkfusion.versions import describe_environment, find_misfits
+
+_UNKNOWN = "of an unknown version"
 
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """What a worker tells about itself.
+    """What a worker reports about itself.
 
     Attributes:
-        version: of sparkfusion. It, `datafusion` and `python` (major.minor) must be the same as the coordinator's.
+        version: of sparkfusion. It and the versions of the packages must fit the coordinator's (see `versions.py`).
         slots: how many tasks it runs at once, of all queries together.
         trusts_python: whether it unpickles functions of the user.
+        pyarrow, protobuf, cloudpickle: None if an older worker does not tell them.
     """
 
     version: str
@@ -27,6 +28,9 @@ class WorkerInfo:
     slots: int
     host: str
     trusts_python: bool
+    pyarrow: str | None = None
+    protobuf: str | None = None
+    cloudpickle: str | None = None
 
 
 @dataclass(frozen=True)
@@ -41,31 +45,15 @@ class WorkerStatus:
 
 @cache
 def this_version(slots: int | None = None, *, trusts_python: bool = True) -> WorkerInfo:
-    """The versions of this process. A worker must have the same ones to be used from here."""
-    return WorkerInfo(
-        version=_ours(),
-        datafusion=version("datafusion"),
-        python=f"{sys.version_info.major}.{sys.version_info.minor}",
-        slots=slots or available_cores(),
-        host=platform.node(),
-        trusts_python=trusts_python,
-    )
-
-
-def _ours() -> str:
-    try:
-        return version("sparkfusion")
-    except PackageNotFoundError:  # run from a source tree that is not installed
-        return "0+unknown"
+    """The versions of this process. A worker's must fit them to be used from here."""
+    own = dict(describe_environment())
+    version = own.pop("sparkfusion")
+    return WorkerInfo(version=version, slots=slots or available_cores(), trusts_python=trusts_python, **own)
 
 
 def difference(worker: WorkerInfo) -> str | None:
     """Why a worker cannot be used from this process, in words; None if it can."""
-    here = this_version()
-    pairs = [
-        ("sparkfusion", worker.version, here.version),
-        ("datafusion", worker.datafusion, here.datafusion),
-        ("Python", worker.python, here.python),
-    ]
-    other = [f"{name} {theirs} instead of {ours}" for name, theirs, ours in pairs if theirs != ours]
-    return ", ".join(other) or None
+    here = describe_environment()
+    told = {**asdict(worker), "sparkfusion": worker.version}
+    wrong = find_misfits(here, {package: told[package] or _UNKNOWN for package in here})
+    return ", ".join(f"{it.package} {it.there} instead of {it.here}" for it in wrong) or None

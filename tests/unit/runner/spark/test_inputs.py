@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from sparkfusion.errors import ExternalError, LostInputError, UserError
-from sparkfusion.exchange.chunks import ChunkSpool, Origin, chunks_of, failure_of
 from sparkfusion.exchange.manifest import FrameFile
+from sparkfusion.runner.spark.chunks import ChunkSpool, Origin, chunks_of, failure_of
 from sparkfusion.runner.spark.inputs import take_rows
-from sparkfusion.runner.spark.spark_task import RowInput, Source
+from sparkfusion.runner.spark.spark_task import ProducerAttempt, RowInput
 from sparkfusion.transport.codec import pack_error
 
 
@@ -29,11 +29,11 @@ def spool(tmp_path: Path) -> ChunkSpool:
     return spool
 
 
-def shuffled(*groups: int, sources: tuple[Source, ...], repeatable: bool = True) -> RowInput:
+def shuffled(*groups: int, sources: tuple[ProducerAttempt, ...], repeatable: bool = True) -> RowInput:
     return RowInput(5, producer=2, shuffled=True, repeatable=repeatable, groups=groups, sources=sources)
 
 
-COMMITTED = (Source(0, 0, 10), Source(1, 0, 11))
+COMMITTED = (ProducerAttempt(0, 0, 10), ProducerAttempt(1, 0, 11))
 
 
 def test_a_partition_of_a_shuffle_is_read_from_every_source(spool: ChunkSpool) -> None:
@@ -51,24 +51,24 @@ def test_a_gather_keeps_its_sources_apart(spool: ChunkSpool) -> None:
 
 def test_a_source_that_did_not_arrive_is_an_error_to_retry(spool: ChunkSpool) -> None:
     with pytest.raises(ExternalError, match="stage 2, task 2 did not arrive") as caught:
-        take_rows([shuffled(0, sources=(*COMMITTED, Source(2, 0, 12)))], spool)
+        take_rows([shuffled(0, sources=(*COMMITTED, ProducerAttempt(2, 0, 12)))], spool)
     assert caught.value.retryable
 
 
 def test_rows_of_another_attempt_of_ours_are_not_taken(spool: ChunkSpool) -> None:
     with pytest.raises(ExternalError, match="task 1 did not arrive"):
-        take_rows([shuffled(0, sources=(COMMITTED[0], Source(1, attempt=1, spark_attempt=11)))], spool)
+        take_rows([shuffled(0, sources=(COMMITTED[0], ProducerAttempt(1, attempt=1, spark_attempt=11)))], spool)
 
 
 def test_a_repeatable_output_may_have_been_made_again(spool: ChunkSpool) -> None:
-    taken = take_rows([shuffled(1, sources=(Source(0, 0, 7), COMMITTED[1]))], spool)
+    taken = take_rows([shuffled(1, sources=(ProducerAttempt(0, 0, 7), COMMITTED[1]))], spool)
     assert taken.recomputed == 1
     assert len(taken.inputs[0].files) == 2
 
 
 def test_an_output_that_may_differ_must_be_the_committed_one(spool: ChunkSpool) -> None:
     with pytest.raises(LostInputError) as caught:
-        take_rows([shuffled(1, sources=(Source(0, 0, 7), COMMITTED[1]), repeatable=False)], spool)
+        take_rows([shuffled(1, sources=(ProducerAttempt(0, 0, 7), COMMITTED[1]), repeatable=False)], spool)
     assert caught.value.lost == ((2, 0, 0),)
 
 
@@ -76,4 +76,4 @@ def test_the_producers_error_comes_through(spool: ChunkSpool) -> None:
     for _, row in failure_of(pack_error(UserError("divide by zero")), Origin(5, 2, 0, 12), partitions=2):
         spool.add(row)
     with pytest.raises(UserError, match="divide by zero"):
-        take_rows([shuffled(0, sources=(*COMMITTED, Source(2, 0, 12)))], spool)
+        take_rows([shuffled(0, sources=(*COMMITTED, ProducerAttempt(2, 0, 12)))], spool)

@@ -51,7 +51,7 @@ class ExpressionText:
         if kind == "OuterReference":
             return self._prepare(node.e(), parts)
         if kind == "AttributeReference":
-            return self._named(column_name(node))
+            return self._attribute(column_name(node))
         if kind in _SUBQUERIES:
             return self._mark(_SUBQUERIES[kind].format(self._write_query(node.plan())), parts)
         if kind == "InSubquery":
@@ -79,9 +79,9 @@ class ExpressionText:
     def _mark(self, text: str, parts: dict[str, str]) -> Any:
         mark = _MARK.format(next(self._numbers))
         parts[mark] = text
-        return self._named(mark)
+        return self._attribute(mark)
 
-    def _named(self, name: str) -> Any:
+    def _attribute(self, name: str) -> Any:
         return self._jvm.org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute.quoted(name)
 
 

@@ -217,7 +217,9 @@ class PlanWriter:
 
     def _combine(self, word: str, plan: Any) -> PlanText:
         names = _columns(plan)
-        parts = [f"SELECT {renamed(_columns(each), names)} FROM {self._from(each)}" for each in items(plan.children())]
+        parts = [
+            f"SELECT {rename_columns(_columns(each), names)} FROM {self._from(each)}" for each in items(plan.children())
+        ]
         return self._over(f" {word} ".join(parts), names)
 
     # ---- order and number
@@ -233,12 +235,12 @@ class PlanWriter:
     def _limit(self, plan: Any) -> PlanText:
         child = plan.child()
         child = child.child() if class_name(child) == "LocalLimit" else child
-        return self._limited(child, f" LIMIT {self._expressions.write(plan.limitExpr())}")
+        return self._add_limit(child, f" LIMIT {self._expressions.write(plan.limitExpr())}")
 
     def _offset(self, plan: Any) -> PlanText:
-        return self._limited(plan.child(), f" OFFSET {self._expressions.write(plan.offsetExpr())}")
+        return self._add_limit(plan.child(), f" OFFSET {self._expressions.write(plan.offsetExpr())}")
 
-    def _limited(self, child: Any, limit: str) -> PlanText:
+    def _add_limit(self, child: Any, limit: str) -> PlanText:
         below = self._write(child)
         if below.limit.startswith(" OFFSET") and limit.startswith(" LIMIT"):
             return replace(below, limit=f"{limit}{below.limit}")
@@ -257,7 +259,7 @@ class PlanWriter:
     def _with_reference(self, plan: Any) -> PlanText:
         name, columns = self._shared[plan.cteId()]
         names = _columns(plan)
-        return PlanText(names, renamed(columns, names), f" FROM {name}")
+        return PlanText(names, rename_columns(columns, names), f" FROM {name}")
 
     _METHODS: ClassVar[Mapping[str, Callable[[PlanWriter, Any], PlanText]]] = {
         "Aggregate": _aggregate,
@@ -295,7 +297,7 @@ def output_names(plan: Any) -> list[str]:
     return [column_name(attribute) for attribute in items(plan.output())]
 
 
-def renamed(columns: Sequence[str], names: Sequence[str]) -> str:
+def rename_columns(columns: Sequence[str], names: Sequence[str]) -> str:
     """Items of a SELECT that give columns other names."""
     pairs = zip(columns, names, strict=True)
     return ", ".join(column if column == name else f"{column} AS {name}" for column, name in pairs)

@@ -83,8 +83,8 @@ class _Numbered:
         if kind != "UnresolvedWith" and not made.subqueries().size():
             return made
         parts = _parts(self._jvm, made)
-        for place in range(len(parts)):
-            parts[place] = self._part(parts[place])
+        for index in range(len(parts)):
+            parts[index] = self._part(parts[index])
         return made.makeCopy(parts)
 
     def _part(self, part: Any) -> Any:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sparkfusion.ids import new_query_id
 from sparkfusion.runner.spark.catalyst.expression_text import NoTextError
-from sparkfusion.runner.spark.catalyst.plan_text import PlanWriter, output_names, renamed
+from sparkfusion.runner.spark.catalyst.plan_text import PlanWriter, output_names, rename_columns
 from sparkfusion.runner.spark.catalyst.same_plan import dataframe_of, means_the_same
 from sparkfusion.runner.spark.catalyst.scala_objects import class_name, items
 from sparkfusion.runner.spark.spark_catalog import quote
@@ -41,10 +41,10 @@ def translate(dataframe: DataFrame) -> SparkQuery:
     """
     session = dataframe.sparkSession
     prefix = f"sparkfusion_{new_query_id()}"
-    frame: Any = dataframe
+    untyped: Any = dataframe
     try:
-        plan = frame._jdf.queryExecution().withCachedData()
-        check, text = (PlanWriter(frame.sparkSession._jvm, prefix, is_nested=nested) for nested in (True, False))
+        plan = untyped._jdf.queryExecution().withCachedData()
+        check, text = (PlanWriter(untyped.sparkSession._jvm, prefix, is_nested=nested) for nested in (True, False))
         nested, written = check.write(plan), text.write(plan)
         if not means_the_same(session, nested, check.leaves, plan):
             raise NoTextError("Spark plans its SQL text in another way")
@@ -54,7 +54,7 @@ def translate(dataframe: DataFrame) -> SparkQuery:
 
 
 def _leaves(session: SparkSession, plans: Mapping[str, Any]) -> dict[str, tuple[str, DataFrame]]:
-    return {f"{name}{_ROWS}": (_shown(plan), dataframe_of(session, plan)) for name, plan in plans.items()}
+    return {f"{name}{_ROWS}": (_describe_leaf(plan), dataframe_of(session, plan)) for name, plan in plans.items()}
 
 
 def _with_leaves(text: str, plans: Mapping[str, Any]) -> str:
@@ -63,8 +63,8 @@ def _with_leaves(text: str, plans: Mapping[str, Any]) -> str:
     for name, plan in plans.items():
         names = [str(attribute.name()) for attribute in items(plan.output())]
         if len({each.lower() for each in names}) < len(names):
-            raise NoTextError(f"two columns of {_shown(plan)} have the same name")
-        chosen = renamed([quote((each,)) for each in names], output_names(plan))
+            raise NoTextError(f"two columns of {_describe_leaf(plan)} have the same name")
+        chosen = rename_columns([quote((each,)) for each in names], output_names(plan))
         made.append(f"{name} AS (SELECT {chosen} FROM {name}{_ROWS})")
     if not made:
         return text
@@ -72,7 +72,7 @@ def _with_leaves(text: str, plans: Mapping[str, Any]) -> str:
     return f"WITH {', '.join(made)}{', ' if more != text else ' '}{more}"
 
 
-def _shown(leaf: Any) -> str:
+def _describe_leaf(leaf: Any) -> str:
     """A leaf in words: the name of a table, the place of files, or what holds its rows."""
     kind = class_name(leaf)
     if kind == "LogicalRelation":

@@ -20,7 +20,7 @@ from sparkfusion.errors import ResourceError, UserError
 from sparkfusion.exchange.owned import OwnedDirectory
 from sparkfusion.runner.spark.choice import StoreChoice
 from sparkfusion.runner.spark.connect.task_rows import ask_tasks
-from sparkfusion.runner.spark.environment import MOST_TASKS, Answer, cluster_remedy, compare, reporter
+from sparkfusion.runner.spark.environment import MOST_TASKS, cluster_remedy, compare
 from sparkfusion.runner.spark.executor_memory import ExecutorBudget, read_memory
 from sparkfusion.runner.spark.feeding import LOOPBACK
 from sparkfusion.runner.spark.master import attempts_on, names_one_machine
@@ -29,6 +29,7 @@ from sparkfusion.runner.spark.reach import Visit, Visitor, meet, try_address
 from sparkfusion.runner.spark.shipping import build_zip
 from sparkfusion.runner.spark.spark_errors import spark_error
 from sparkfusion.urls import is_url, show_url
+from sparkfusion.versions import Environment, reporter
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
@@ -73,7 +74,7 @@ class ConnectApplication:
 
     @functools.cached_property
     def master(self) -> str:
-        """Spark's master; empty if the server does not tell."""
+        """Spark's master; empty if the server does not report it."""
         return self.conf("spark.master") or ""
 
     @functools.cached_property
@@ -191,7 +192,8 @@ class ConnectApplication:
             )
         if wanted == "shared" and not directory:
             raise UserError(
-                f"there is no place for frames: tasks of Spark Connect at {self.host} do not see this machine's files",
+                f"no directory is shared with the tasks of Spark Connect at {self.host}, so intermediate data cannot "
+                "be stored",
                 hint=_STORE_HINT,
             )
         return StoreChoice("shared" if wanted == "shared" else "local", directory)
@@ -203,8 +205,8 @@ class ConnectApplication:
             return False
         return True
 
-    def _ask(self) -> list[Answer]:
-        answers: list[Answer] = list(ask_tasks(self.session, self._tasks_to_ask(), reporter()))
+    def _ask(self) -> list[Environment]:
+        answers: list[Environment] = list(ask_tasks(self.session, self._tasks_to_ask(), reporter()))
         self._found.hosts = frozenset(answer["host"] for answer in answers)
         return answers
 
@@ -222,7 +224,7 @@ class ConnectApplication:
         with closing(OwnedDirectory("package", Path(tempfile.gettempdir()))) as home:
             self.session.addArtifacts(str(build_zip(home.path)), pyfile=True)
 
-    def _remedy(self, here: Answer, packages: Iterable[str]) -> str:
+    def _remedy(self, here: Environment, packages: Iterable[str]) -> str:
         if names_one_machine(self.master):
             return (
                 f"start the Connect server with PYSPARK_PYTHON={sys.executable}, or with another Python that has them"
@@ -230,7 +232,7 @@ class ConnectApplication:
         return cluster_remedy(here, packages)
 
     def conf(self, name: str) -> str | None:
-        """A setting of the server's Spark; None if it is not set, or the server does not tell."""
+        """A setting of the server's Spark; None if it is not set, or the server does not report it."""
         try:
             found = self.session.conf.get(name, None)
         except Exception as error:

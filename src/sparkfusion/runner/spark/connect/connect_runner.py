@@ -23,7 +23,7 @@ from sparkfusion.runner.spark.head_start import HeadStart
 from sparkfusion.runner.spark.protection import check_files
 from sparkfusion.urls import is_url
 
-Job = TypeVar("Job", bound=ConnectJob)
+J = TypeVar("J", bound=ConnectJob)
 OLDEST_SERVER = (4, 1)
 """The first that brings a row to a task by its number: `repartitionById`."""
 
@@ -66,7 +66,7 @@ class ConnectRunner:
     def _start_kept(self, job: QueryJob) -> KeptJob:
         return self._start(job, KeptJob)
 
-    def _start(self, job: QueryJob, kind: type[Job]) -> Job:
+    def _start(self, job: QueryJob, kind: type[J]) -> J:
         check_files(self._application.conf, job.settings)
         self._application.memory.check(job.settings)
         running = kind(job, self._application, self.spark, self._feeding)

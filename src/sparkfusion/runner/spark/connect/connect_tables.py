@@ -19,8 +19,8 @@ from sparkfusion.runner.base import QueryJob
 from sparkfusion.runner.spark.casts import table_for_spark
 from sparkfusion.runner.spark.connect.application import ConnectApplication
 from sparkfusion.runner.spark.connect.part_files import (
-    PartOrder,
     PartsToRead,
+    PartWriteSpec,
     WrittenPart,
     read_parts,
     write_part,
@@ -53,12 +53,12 @@ class ComputedRows(Protocol):
         """Wait for the end of the query, and return the files of each of its last tasks that has rows."""
         ...
 
-    def reading(self) -> AbstractContextManager[None]:
+    def run_with_query(self) -> AbstractContextManager[None]:
         """Around a job of this thread that reads the files. It is cancelled with the query."""
         ...
 
     def remove_files(self) -> None:
-        """Cancel what still runs, and remove the files. Idempotent."""
+        """Cancel the jobs that are still running, and remove the files. Idempotent."""
         ...
 
 
@@ -73,7 +73,7 @@ class ConnectTables(SparkTables):
         self._start = start
 
     def takes(self, graph: StageGraph) -> bool:
-        """Rows that this process still has to count come from here."""
+        """Not if the head has a LIMIT or OFFSET: then the rows must pass through this process, which counts them."""
         return graph.head.fetch is None and not graph.head.skip
 
     def to_spark(self, job: QueryJob, schema: pa.Schema) -> Any:
@@ -84,9 +84,9 @@ class ConnectTables(SparkTables):
             if not parts:
                 return self.from_rows(schema.empty_table())
             work = functools.partial(read_parts, PartsToRead(parts, computed.wiring, schema.serialize().to_pybytes()))
-            frame: Any = self._session.range(0, len(parts), 1, len(parts)).mapInArrow(work, spark_schema(schema))
-            with computed.reading():
-                return frame.localCheckpoint()
+            dataframe: Any = self._session.range(0, len(parts), 1, len(parts)).mapInArrow(work, spark_schema(schema))
+            with computed.run_with_query():
+                return dataframe.localCheckpoint()
         except Exception as error:
             raise spark_error(error, []) from error
         finally:
@@ -116,16 +116,16 @@ class ConnectTables(SparkTables):
 
         Called once for each stage, under the tag of the query.
         """
-        reads = tables_read(decode(stage_plan)) if self._frames else ()
+        reads = tables_read(decode(stage_plan)) if self._dataframes else ()
         if not reads:
             return None
         found: list[PartFile] = []
         for read in reads:
-            _, table = self._frames[read.table]
-            order = PartOrder(read.table, table.schema.serialize().to_pybytes(), compression, wiring)
-            frame: Any = self.narrowed(read).coalesce(table.parts)
+            _, table = self._dataframes[read.table]
+            spec = PartWriteSpec(read.table, table.schema.serialize().to_pybytes(), compression, wiring)
+            dataframe: Any = self.narrow_table(read).coalesce(table.parts)
             try:
-                answers = list(read_answers(frame.mapInArrow(functools.partial(write_part, order), ANSWER)))
+                answers = list(read_answers(dataframe.mapInArrow(functools.partial(write_part, spec), ANSWER)))
             except Exception as error:
                 failure = spark_error(error, [])
                 if not isinstance(failure, QueryCancelledError):
@@ -151,9 +151,9 @@ class ConnectTables(SparkTables):
 
     def _guess_size(self, dataframe: DataFrame) -> int:
         """From the text of `explain`, whose first estimate is that of the whole DataFrame; there is no other way."""
-        frame: Any = dataframe
+        untyped: Any = dataframe
         try:
-            text = frame._explain_string(mode="cost")
+            text = untyped._explain_string(mode="cost")
         except Exception:
             return LARGEST_GUESS
         found = _ESTIMATE.search(text)
@@ -164,7 +164,7 @@ class ConnectTables(SparkTables):
         return True
 
     def _limit(self, dataframe: DataFrame, rows: int) -> DataFrame:
-        """So many rows in all: a plan that limits the rows of each of its partitions returns no more than that."""
+        """This many rows in all are enough: a plan that limits the rows of each of its partitions returns no more."""
         return dataframe.limit(rows)
 
     def _analyse(self, dataframe: DataFrame) -> None:

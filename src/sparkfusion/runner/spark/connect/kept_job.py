@@ -47,7 +47,7 @@ class KeptJob(ConnectJob):
         return tuple(files for _, files in sorted(self._files.items()) if files)
 
     @contextmanager
-    def reading(self) -> Iterator[None]:
+    def run_with_query(self) -> Iterator[None]:
         jobs = ConnectJobs(self._application.session, f"sparkfusion-{self._job.query}-rows")
         try:
             with jobs.under_way(self._job.text):

@@ -19,12 +19,12 @@ from sparkfusion.runner.spark.connect.task_rows import answer_batch
 from sparkfusion.runner.spark.inputs import bring_inputs
 from sparkfusion.runner.spark.spark_task import StageWiring, ToUrl
 from sparkfusion.runner.spark.spark_types import spark_arrow_schema
-from sparkfusion.runner.spark.workplace import workplace
+from sparkfusion.runner.spark.task_directories import task_directories
 from sparkfusion.worker.task import TaskInput
 
 
 @dataclass(frozen=True)
-class PartOrder:
+class PartWriteSpec:
     """How the parts of one table are written: where, in which schema, and compressed how."""
 
     table: TableId
@@ -42,7 +42,7 @@ class WrittenPart:
     bytes: int
 
 
-def write_part(order: PartOrder, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def write_part(spec: PartWriteSpec, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Write the rows of this task's partition. Its answer says where the file is; a partition without rows has none.
     Every attempt writes a file of its own, and only that of the attempt whose answer arrives is read."""
     from pyspark import TaskContext
@@ -50,20 +50,20 @@ def write_part(order: PartOrder, batches: Iterable[pa.RecordBatch]) -> Iterator[
     context = TaskContext.get()
     assert context is not None
     partition, attempt = int(context.partitionId()), int(context.taskAttemptId())
-    schema = pa.ipc.read_schema(pa.py_buffer(order.schema))
-    with workplace(order.wiring) as place:
-        path = place.frames / f"table-{order.table}-{partition}-{attempt}.arrow"
+    schema = pa.ipc.read_schema(pa.py_buffer(spec.schema))
+    with task_directories(spec.wiring) as directories:
+        path = directories.frames / f"table-{spec.table}-{partition}-{attempt}.arrow"
         writer: FrameFileWriter | None = None
         for batch in batches:
             if batch.num_rows and writer is None:
-                writer = FrameFileWriter(path, schema, write_options(order.compression))
+                writer = FrameFileWriter(path, schema, write_options(spec.compression))
             if batch.num_rows and writer is not None:
                 writer.write(_in_schema(batch, schema))
         if writer is None:
             return
         file = FrameFile(str(path), partition, writer.rows, writer.close())
-        if isinstance(order.wiring.outlet, ToUrl):
-            (file,) = upload((file,), order.wiring.frames_url, Path(file.path).stem)
+        if isinstance(spec.wiring.outlet, ToUrl):
+            (file,) = upload((file,), spec.wiring.frames_url, Path(file.path).stem)
         written = WrittenPart(partition, file.path, file.bytes)
         yield answer_batch(json.dumps(asdict(written)).encode())
 
@@ -77,13 +77,13 @@ class PartsToRead:
     schema: bytes
 
 
-def read_parts(order: PartsToRead, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def read_parts(spec: PartsToRead, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Give the rows of the parts whose numbers come in to Spark, in its types."""
-    target = spark_arrow_schema(pa.ipc.read_schema(pa.py_buffer(order.schema)))
+    target = spark_arrow_schema(pa.ipc.read_schema(pa.py_buffer(spec.schema)))
     numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
-    with workplace(order.wiring) as place:
-        inputs = tuple(TaskInput(0, number, order.parts[number]) for number in numbers)
-        for brought in bring_inputs(inputs, order.wiring.frames_url, place.directory("inputs")):
+    with task_directories(spec.wiring) as directories:
+        inputs = tuple(TaskInput(0, number, spec.parts[number]) for number in numbers)
+        for brought in bring_inputs(inputs, spec.wiring.frames_url, directories.directory("inputs")):
             for file in brought.files:
                 with pa.memory_map(file.path) as source, pa.ipc.open_file(source) as reader:
                     for index in range(reader.num_record_batches):

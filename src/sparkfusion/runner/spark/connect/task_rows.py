@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from sparkfusion.runner.spark.file_stores import TaskFunction
+from sparkfusion.runner.spark.spark_task import TaskFunction
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.dataframe import DataFrame
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ANSWER = "answer binary"
 """The schema of what every job of ours returns."""
 
-Made = TypeVar("Made")
+T = TypeVar("T")
 _RECORDS = pa.schema([pa.field("task", pa.int32(), nullable=False), pa.field("record", pa.binary(), nullable=False)])
 
 
@@ -37,10 +37,10 @@ class ConnectRows:
         count = len(self._records)
         records = [pickle.dumps([record]) for record in self._records]
         table = pa.table([pa.array(range(count), pa.int32()), pa.array(records, pa.binary())], schema=_RECORDS)
-        frame: Any = self._session.createDataFrame(table)
+        dataframe: Any = self._session.createDataFrame(table)
         work = functools.partial(run_records, function)
         found = []
-        for answer in read_answers(frame.repartitionById(count, "task").mapInArrow(work, ANSWER)):
+        for answer in read_answers(dataframe.repartitionById(count, "task").mapInArrow(work, ANSWER)):
             self._hear(answer)
             found.append(answer)
         return found
@@ -57,20 +57,20 @@ def answer_batch(answer: bytes) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"answer": pa.array([answer], pa.binary())})
 
 
-def read_answers(frame: DataFrame) -> Iterator[bytes]:
+def read_answers(dataframe: DataFrame) -> Iterator[bytes]:
     """Run a job and give its answers, in the order of its partitions, while it runs."""
-    for row in frame.toLocalIterator():
+    for row in dataframe.toLocalIterator():
         yield bytes(row[0])
 
 
-def ask_tasks(session: SparkSession, tasks: int, function: Callable[[Iterable[int]], Iterator[Made]]) -> Sequence[Made]:
-    """Run a function of numbers in so many tasks at once, and return everything that it gives."""
-    frame: Any = session.range(0, tasks, 1, tasks).mapInArrow(_with_pickled_answers(function), ANSWER)
-    return [pickle.loads(answer) for answer in read_answers(frame)]
+def ask_tasks(session: SparkSession, tasks: int, function: Callable[[Iterable[int]], Iterator[T]]) -> Sequence[T]:
+    """Run a function of numbers in this many tasks at once, and return everything that it gives."""
+    dataframe: Any = session.range(0, tasks, 1, tasks).mapInArrow(_with_pickled_answers(function), ANSWER)
+    return [pickle.loads(answer) for answer in read_answers(dataframe)]
 
 
 def _with_pickled_answers(
-    function: Callable[[Iterable[int]], Iterator[Made]],
+    function: Callable[[Iterable[int]], Iterator[T]],
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function for `mapInArrow`. It may run where sparkfusion is not installed: because it is local to another
     function and uses nothing of this module, it is pickled with its code."""

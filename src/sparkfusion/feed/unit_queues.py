@@ -1,4 +1,4 @@
-"""Lanes: units that were found and not yet given to tasks. A shared feed has one, a partitioned feed several."""
+"""Queues of units that were found and not yet given to tasks. A shared feed has one, a partitioned feed several."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sparkfusion.feed.units import WorkUnit
 _MOST_BYTES_AT_ONCE = 16 * 1024 * 1024
 
 Offer = Callable[[WorkUnit], bool]
-"""Takes a unit, waiting while there is no room; False if no more are wanted."""
+"""Accepts a unit, and waits while there is no room; False if no more are needed."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,9 @@ class Found:
 
 
 @dataclass
-class Lane:
-    """What one call of `feed` has found; `weight` and `bytes` of what waits. Guarded by its dispatcher's lock."""
+class UnitQueue:
+    """The units that one call of `feed` has found; `weight` and `bytes` are sums over those that wait. Guarded by its
+    dispatcher's lock."""
 
     partition: int | None
     waiting: deque[Found] = field(default_factory=deque)
@@ -48,8 +49,8 @@ class Lane:
         self.weight += found.weight
         self.bytes += len(found.encoded)
 
-    def cut(self, share: float, most: int, host: str) -> list[Found]:
-        """Take units for one task off the lane: at least one, about `share` of weight, at most `most`.
+    def take(self, share: float, most: int, host: str) -> list[Found]:
+        """Take units for one task from the queue: at least one, about `share` of weight, at most `most`.
 
         Units that prefer this host go first, then those without a preference. A preference never keeps a unit waiting.
         """
@@ -122,7 +123,7 @@ async def _pull_async(units: Any, offer: Offer) -> None:
 
 
 def start_thread(work: Callable[[], None], name: str) -> threading.Thread:
-    """A thread that cannot keep the process alive, because a provider may block for ever."""
+    """Start a daemon thread, which cannot keep the process alive: a provider may block for ever."""
     thread = threading.Thread(target=work, name=name, daemon=True)
     thread.start()
     return thread

@@ -12,7 +12,7 @@ from sparkfusion.exchange.owned import OwnedDirectory, remove_orphans
 from sparkfusion.runner.spark.spark_task import StageWiring, ToFiles
 
 
-class Workplace:
+class TaskDirectories:
     """Directories below `home`, made when they are first used. `frames` is where frame files go."""
 
     def __init__(self, home: Path, frames: Path) -> None:
@@ -26,7 +26,7 @@ class Workplace:
 
 
 @contextmanager
-def workplace(wiring: StageWiring) -> Iterator[Workplace]:
+def task_directories(wiring: StageWiring) -> Iterator[TaskDirectories]:
     """The directories of one task, removed when it is done.
 
     Spark kills the worker of a cancelled task without warning. If driver and executors share a machine, the directories
@@ -36,12 +36,12 @@ def workplace(wiring: StageWiring) -> Iterator[Workplace]:
     """
     if wiring.home:
         with tempfile.TemporaryDirectory(prefix="task-", dir=wiring.home, ignore_cleanup_errors=True) as home:
-            yield Workplace(Path(home), _frames(wiring, Path(home)))
+            yield TaskDirectories(Path(home), _frames(wiring, Path(home)))
         return
     base = Path(os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")[0])
     remove_orphans(base)
     with closing(OwnedDirectory("task", base)) as owned:
-        yield Workplace(owned.path, _frames(wiring, owned.path))
+        yield TaskDirectories(owned.path, _frames(wiring, owned.path))
 
 
 def _frames(wiring: StageWiring, home: Path) -> Path:

@@ -1,4 +1,4 @@
-"""How much memory work in this process may use, and where it spills: tasks, heads and single-node queries alike."""
+"""How much memory tasks, heads and single-node queries in this process may use, and where they spill."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from datafusion import SessionContext
 
-from sparkfusion.config import Settings
+from sparkfusion.config.settings import Settings
 
 _MEMORY_LIMIT = "datafusion.runtime.memory_limit"
 _TEMP_DIRECTORY = "datafusion.runtime.temp_directory"

@@ -33,8 +33,8 @@ from sparkfusion.session.settings_table import all_settings_listed
 from sparkfusion.session.statements import (
     CopyQuery,
     ExplainText,
+    OptionStatement,
     SetOption,
-    Statement,
     is_explain,
     parse_copy,
     parse_statement,
@@ -49,8 +49,8 @@ _EMPTY_PLACEHOLDER = "Ipc error: Expected schema message, found empty stream"
 _QUERIES = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 
 
-class SqlReader:
-    """Reads one statement. `values` of `$name` in the text are scalars; those in `named` may be DataFrames too."""
+class SqlInterpreter:
+    """Interprets one statement. `values` of `$name` in the text are scalars; those in `named` may be DataFrames too."""
 
     def __init__(
         self,
@@ -65,11 +65,11 @@ class SqlReader:
         self._named = named
         self._spark = check_dialect(dialect or engine.settings.ours.text("dialect")) == "spark"
 
-    def read(self, text: str) -> LazyQuery:
+    def interpret(self, text: str) -> LazyQuery:
         """The query of a statement. A statement that makes or drops tables, or that sets an option, is run now."""
-        return replace(self._read(text), text=text)
+        return replace(self._interpret(text), text=text)
 
-    def _read(self, text: str) -> LazyQuery:
+    def _interpret(self, text: str) -> LazyQuery:
         text = without_leading_comments(text)
         statement = parse_statement(text)
         if statement is not None:
@@ -124,7 +124,7 @@ class SqlReader:
                 if PARAMETER_VIEW.fullmatch(view):  # DataFusion makes one for each DataFrame among the values
                     context.deregister_table(view)
 
-    def _answer(self, statement: Statement) -> LazyQuery:
+    def _answer(self, statement: OptionStatement) -> LazyQuery:
         settings = self._engine.settings
         if isinstance(statement, SetOption):
             if statement.value is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 import uuid
 from contextlib import suppress
@@ -10,12 +9,12 @@ from contextlib import suppress
 from sparkfusion.config import MIB
 from sparkfusion.errors import ExternalError, ProtocolError, QueryCancelledError, SparkfusionError
 from sparkfusion.ids import FeedId
+from sparkfusion.runner.spark.mail.mailbox import BEAT, CallLetters, Mailbox, Pauses
 from sparkfusion.transport.codec import error_of
 from sparkfusion.transport.feed_address import MailAddress
 from sparkfusion.transport.feed_service import MOST_BYTES
-from sparkfusion.transport.mail.mailbox import BEAT, CallLetters, Mailbox, Pauses
 from sparkfusion.transport.message import Fields, pack, unpack
-from sparkfusion.transport.task_side import TaskSide
+from sparkfusion.transport.task_side import TaskSide, begin_message
 from sparkfusion.worker.awake_clock import AwakeClock
 
 UNREAD_LETTERS = 8
@@ -38,7 +37,7 @@ class MailCall(TaskSide):
 
     def __init__(self, address: MailAddress, feed: FeedId, task: int) -> None:
         super().__init__()
-        self._box = Mailbox(address.place, address.secret)
+        self._box = Mailbox(address.location, address.secret)
         self._patience = address.patience
         self._call = CallLetters(uuid.uuid4().hex)
         self._unsent: list[bytes] = []
@@ -48,9 +47,8 @@ class MailCall(TaskSide):
         self._looked_at = time.monotonic()
         self._clock = AwakeClock(_LOOK_SECONDS)
         self._beat_at = self._clock.now
-        begin = {"query": address.query, "feed": feed, "task": task, "host": socket.gethostname()}
         try:
-            self.send(pack("begin", begin))
+            self.send(begin_message(address.query, feed, task))
             self.first = self._answer_to("begun")[1].integer("first")
         except BaseException:
             self._give_up()
@@ -87,7 +85,7 @@ class MailCall(TaskSide):
             pauses.sleep()
             self._check_coordinator()
         if answer[0] not in expected:
-            raise ProtocolError(f"a task cannot be told {answer[0]!r}")
+            raise ProtocolError(f"unexpected message {answer[0]!r} for a task")
         return answer
 
     def _look(self) -> tuple[str, Fields, list[memoryview]] | None:
@@ -150,6 +148,7 @@ class MailCall(TaskSide):
                 self._remove_letters()
 
     def _remove_letters(self) -> None:
-        """The query is over, and nobody reads them. An object store takes letters also after it was cleaned."""
+        """Remove our letters: the query is over, so nobody reads them. An object store accepts letters even after the
+        coordinator has removed the mailbox."""
         for number in range(max(0, self._sent - UNREAD_LETTERS - 2), self._sent):
             self._box.remove(self._call.from_task(number))

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from sparkfusion.errors import ExternalError
-from sparkfusion.exchange import chunks
-from sparkfusion.exchange.chunks import ChunkSpool, Origin, chunks_of, failure_of, is_chunk
 from sparkfusion.exchange.manifest import FrameFile
+from sparkfusion.runner.spark import chunks
+from sparkfusion.runner.spark.chunks import ChunkSpool, Origin, chunks_of, failure_of, is_chunk
 
 ORIGIN = Origin(exchange=3, task=1, attempt=0, spark_attempt=17)
 

@@ -11,8 +11,13 @@ import pytest
 import sparkfusion
 from sparkfusion import Session
 from sparkfusion.ids import TaskKey
-from sparkfusion.notebook.cell_display import Bundle, ProgressBelowCells, show_progress
-from sparkfusion.notebook.cell_progress import progress_html, progress_text
+from sparkfusion.notebook.cell_display import (
+    Bundle,
+    ProgressBelowCells,
+    progress_html,
+    progress_text,
+    show_progress,
+)
 from sparkfusion.observe.events import Event, QueryFailed, QueryFinished, QueryPlanned, StageStarted, TaskFinished
 from sparkfusion.observe.progress import ProgressState, advance
 

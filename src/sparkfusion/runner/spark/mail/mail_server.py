@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import secrets
 import threading
 import time
 from collections import deque
@@ -12,12 +11,13 @@ from collections.abc import Callable
 
 from sparkfusion.errors import ExternalError, ProtocolError, SparkfusionError
 from sparkfusion.ids import QueryId
+from sparkfusion.runner.spark.mail.mailbox import BEAT, CallLetters, Mailbox, Pauses, call_of
+from sparkfusion.shared_secrets import new_secret
 from sparkfusion.transport.feed_address import MailAddress, ServedQuery
 from sparkfusion.transport.feed_service import serve_fed_task
-from sparkfusion.transport.mail.mailbox import BEAT, CallLetters, Mailbox, Pauses, call_of
 from sparkfusion.transport.message import Fields
 
-PATIENCE_SECONDS = 60.0
+MAIL_PATIENCE_SECONDS = 60.0
 _BEAT_SECONDS = 5.0
 _JOIN_SECONDS = 2.0
 _PUT_ATTEMPTS = 3
@@ -33,20 +33,20 @@ class MailServer:
     """Serves the tasks of one query from when it is made until `close`. One thread looks for letters, for all tasks.
 
     Args:
-        place: a directory or URL that tasks reach. Whoever made what is above it removes it.
+        location: a directory or URL that tasks reach. The caller has made the directory above it, and removes it.
         on_failure: called if a task cannot be served because of the store: it would wait for ever.
     """
 
     def __init__(
         self,
-        place: str,
+        location: str,
         query: QueryId,
         served: ServedQuery,
         on_failure: Callable[[SparkfusionError], None],
-        patience: float = PATIENCE_SECONDS,
+        patience: float = MAIL_PATIENCE_SECONDS,
     ) -> None:
-        self.address = MailAddress(place, query, secrets.token_urlsafe(32), patience)
-        self._box = Mailbox(place, self.address.secret)
+        self.address = MailAddress(location, query, new_secret(), patience)
+        self._box = Mailbox(location, self.address.secret)
         self._served = served
         self._on_failure = on_failure
         self._changed = threading.Condition()
@@ -90,7 +90,7 @@ class MailServer:
                 pauses.begin_again()
 
     def _note(self, found: set[str]) -> bool:
-        """Tell those who wait, and serve new calls. Returns whether there is something new."""
+        """Wake the threads that wait for letters, and serve new calls. Returns whether there is something new."""
         with self._changed:
             fresh = found - self._present
             self._present = found
@@ -191,14 +191,14 @@ class _MailedCall:
         self._sent += 1
 
     def send_last(self, message: bytes) -> None:
-        """A task that is still writing looks for answers when nobody reads its letters."""
+        """Send it. A task that is still writing finds it too: it looks for answers while its letters are not read."""
         self.send(message)
 
     def is_gone(self) -> bool:
-        """A task that waits for an answer writes nothing, unless it gives up."""
+        """Whether there is a new letter of the task. While it waits for an answer, it writes one only to give up."""
         return self._server.is_there(self._call.from_task(self._received))
 
     def remove_answers(self) -> None:
-        """Those that a task that gave up may not have read: the last one, because a task asks one thing at a time."""
+        """Remove the last answer, which a task that gave up may not have read. It has read all answers before that."""
         if self._sent:
             self._server.remove(self._call.answer(self._sent - 1))

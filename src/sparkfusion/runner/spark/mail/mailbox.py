@@ -16,7 +16,7 @@ from pyarrow import fs
 
 from sparkfusion.errors import ProtocolError
 from sparkfusion.exchange.remote import MAIL, WITHOUT_DIRECTORIES
-from sparkfusion.file_systems import naming, open_url
+from sparkfusion.file_systems import classify_errors, open_url
 from sparkfusion.urls import is_url
 
 BEAT = f"beat{MAIL}"
@@ -28,35 +28,35 @@ _SIGNATURE_BYTES = 32
 
 
 class Mailbox:
-    """Files of one place, which the coordinator makes and removes. Any thread may call any method.
+    """Files of one directory or URL, which the coordinator makes and removes. Any thread may call any method.
 
     A file appears whole or not at all. Errors of the store are `SparkfusionError`s.
 
     Args:
-        secret: the query's. Whoever else may write into the store cannot sign a letter.
+        secret: the query's. Others who may write into the store do not have it, so they cannot sign a letter.
     """
 
-    def __init__(self, place: str, secret: str) -> None:
-        self._place = place
+    def __init__(self, location: str, secret: str) -> None:
+        self._location = location
         self._secret = secret.encode()
-        self._system, self._path = open_url(place) if is_url(place) else (fs.LocalFileSystem(), place)
+        self._system, self._path = open_url(location) if is_url(location) else (fs.LocalFileSystem(), location)
         self._is_object_store = self._system.type_name in WITHOUT_DIRECTORIES
 
     @property
     def is_near(self) -> bool:
         """Whether looking for a file costs little."""
-        return not is_url(self._place)
+        return not is_url(self._location)
 
     def make(self) -> None:
-        with naming(self._place, "make"):
+        with classify_errors(self._location, "make"):
             if not self._is_object_store:
                 self._system.create_dir(self._path, recursive=True)
 
     def put(self, name: str, messages: Sequence[bytes]) -> None:
-        """Write a letter. Raises `FileNotFoundError` if the mailbox was removed and the store can tell."""
+        """Write a letter. Raises `FileNotFoundError` if the mailbox was removed and the store reports that."""
         body = b"".join(part for message in messages for part in (_LENGTH.pack(len(message)), message))
         written = name if self._is_object_store else f"new-{uuid.uuid4().hex}{MAIL}"
-        with naming(self._place, "write a message to", missing=True):
+        with classify_errors(self._location, "write a message to", missing=True):
             with self._system.open_output_stream(f"{self._path}/{written}") as target:
                 target.write(self._sign(name, body))
                 target.write(body)
@@ -67,7 +67,7 @@ class Mailbox:
         """The messages of a letter; None if it is not there."""
         try:
             with (
-                naming(self._place, "read a message from", missing=True),
+                classify_errors(self._location, "read a message from", missing=True),
                 self._system.open_input_stream(f"{self._path}/{name}") as source,
             ):
                 data = source.read()
@@ -81,17 +81,17 @@ class Mailbox:
     def has(self, name: str) -> bool:
         if self.is_near:
             return Path(self._path, name).exists()
-        with naming(self._place, "look for a message in"):
+        with classify_errors(self._location, "look for a message in"):
             return bool(self._system.get_file_info(f"{self._path}/{name}").type == fs.FileType.File)
 
     def names(self) -> set[str]:
         """The names of all files."""
-        with naming(self._place, "look for messages in"):
+        with classify_errors(self._location, "look for messages in"):
             found = self._system.get_file_info(fs.FileSelector(self._path, allow_not_found=True))
         return {info.base_name for info in found}
 
     def remove(self, name: str) -> None:
-        with suppress(FileNotFoundError), naming(self._place, "remove a message from", missing=True):
+        with suppress(FileNotFoundError), classify_errors(self._location, "remove a message from", missing=True):
             self._system.delete_file(f"{self._path}/{name}")
 
     def _sign(self, name: str, body: bytes | memoryview) -> bytes:
