@@ -7,6 +7,7 @@ import signal
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
@@ -66,7 +67,7 @@ def runner(
     request: pytest.FixtureRequest,
     private_temporary_directory: None,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Runner]:
+) -> Runner:
     """The runner that sessions of `connect` use."""
     settings = dict({**runners.RUNNERS, **runners.WIDE, **runners.CLUSTERS}[runner_name])
     target: Any = request.getfixturevalue("spark") if runner_name in runners.ON_SPARK else None
@@ -76,16 +77,16 @@ def runner(
         target = request.getfixturevalue("standalone_spark")
     if runner_name in runners.WORKERS:
         target = url_of(request.getfixturevalue("workers")[: runners.WORKERS[runner_name]])
-    with ExitStack() as stack:
-        if settings.get("sparkfusion.store") == "shared":
-            directory = tmp_path_factory.mktemp("shared")
-            settings["sparkfusion.store_dir"] = str(directory)
-            stack.enter_context(leaks.watched(directory))
-        if settings.get("sparkfusion.store") == "spark":
-            stack.enter_context(leaks.watched(scratch_of(target), "**/shuffle_*"))
-        if runner_name == runners.RESIDENT:
-            stack.enter_context(leaks.watched(scratch_of(target), f"**/{leaks.FILE_PREFIX}*"))
-        yield Runner(runner_name, target, settings)
+    watched: list[tuple[Path, str]] = []
+    if settings.get("sparkfusion.store") == "shared":
+        directory = tmp_path_factory.mktemp("shared")
+        settings["sparkfusion.store_dir"] = str(directory)
+        watched.append((directory, "*"))
+    if settings.get("sparkfusion.store") == "spark":
+        watched.append((scratch_of(target), "**/shuffle_*"))
+    if runner_name == runners.RESIDENT:
+        watched.append((scratch_of(target), f"**/{leaks.FILE_PREFIX}*"))
+    return Runner(runner_name, target, settings, tuple(watched))
 
 
 @pytest.fixture(scope="session")
@@ -134,10 +135,11 @@ def connect(runner: Runner) -> Iterator[Connect]:
 @pytest.fixture(scope="module")
 def connect_shared(runner: Runner) -> Iterator[Connect]:
     """Like `connect`, for module-scoped fixtures: sessions live as long as the module's tests, and are checked then."""
-    before = leaks.take()
-    with ExitStack() as stack:
-        yield _connector(runner, stack)
-    _fail_on(leaks.since(before), "this module's tests")
+    with leaks.watched(*runner.watched):
+        before = leaks.take()
+        with ExitStack() as stack:
+            yield _connector(runner, stack)
+        _fail_on(leaks.since(before), "this module's tests")
 
 
 def _connector(runner: Runner, stack: ExitStack) -> Connect:
@@ -168,9 +170,12 @@ def no_leaks(request: pytest.FixtureRequest, private_temporary_directory: None) 
     if SHARED in request.fixturenames:
         yield
         return
-    before = leaks.take()
-    yield
-    _fail_on(leaks.since(before), "this test")
+    # Only what this test's runner watches: Spark's own shuffles go when its garbage collector has time.
+    watched = request.getfixturevalue("runner").watched if "runner" in request.fixturenames else ()
+    with leaks.watched(*watched):
+        before = leaks.take()
+        yield
+        _fail_on(leaks.since(before), "this test")
 
 
 def _fail_on(left: list[str], who: str) -> None:

@@ -28,7 +28,7 @@ _known_threads: tuple[str, ...] = ("pytest_timeout", "Dummy-")
 # What a failed verification writes is there to be looked at.
 _KNOWN_FILES = ("sparkfusion-reproducers",)
 # Directories in which what has such a name is ours.
-_watched: tuple[tuple[Path, str], ...] = ()
+_watched: list[tuple[Path, str]] = []
 
 
 @dataclass(frozen=True)
@@ -105,15 +105,14 @@ def known_threads(*names: str) -> Iterator[None]:
 
 
 @contextmanager
-def watched(directory: Path, pattern: str = "*") -> Iterator[None]:
-    """Count what is in this directory as files of ours."""
-    global _watched  # noqa: PLW0603
-    before = _watched
-    _watched = (*before, (directory, pattern))
+def watched(*places: tuple[Path, str]) -> Iterator[None]:
+    """Count what has such a name in these directories as files of ours."""
+    _watched.extend(places)
     try:
         yield
-    finally:
-        _watched = before
+    finally:  # in any order: what a module watches may end before what the run watches, and have begun before it
+        for place in places:
+            _watched.remove(place)
 
 
 def _is_known_thread(thread: threading.Thread) -> bool:

@@ -216,11 +216,16 @@ MARKERS = (
 
 @dataclass(frozen=True)
 class Runner:
-    """What sessions of a test connect to, and the settings that they begin with."""
+    """What sessions of a test connect to, and the settings that they begin with.
+
+    Attributes:
+        watched: directories, and patterns of files there, that a test on this runner must leave as they were.
+    """
 
     name: str
     target: object = None
     settings: Mapping[str, object] = field(default_factory=dict)
+    watched: tuple[tuple[Path, str], ...] = ()
 
 
 EMBEDDED = Runner(LOCAL, settings=SPLIT)
@@ -287,7 +292,7 @@ def _uses(item: pytest.Item, *fixtures: str) -> bool:
 def in_order(items: list[pytest.Item], *, spark_first: bool = False) -> list[pytest.Item]:
     """Everything without Spark first, so that one JVM serves all that need one; then one runner after another.
 
-    A runner stays until the end of the run, with what it adds to the check for leftovers: tests without one go first.
+    A runner stays until the end of the run, so tests without one go first.
 
     Args:
         spark_first: for processes that share the modules: those that take longest come first, so clusters before Spark,

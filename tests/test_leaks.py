@@ -134,6 +134,34 @@ def test_what_shared_sessions_leave_is_found_when_their_module_ends(run: Run) ->
     result.stdout.fnmatch_lines(["*this module's tests left behind: daemon thread 'forgotten'*"])
 
 
+def test_a_runner_watches_directories_for_its_own_tests_only(run: Run) -> None:
+    result = run(
+        """
+        from pathlib import Path
+
+        import pytest
+
+        from tests.runners import Runner
+
+        @pytest.fixture(scope="session")
+        def directory(tmp_path_factory):
+            return tmp_path_factory.mktemp("scratch")
+
+        @pytest.fixture(scope="session")
+        def runner(directory):
+            return Runner("spark-spark", watched=((directory, "**/shuffle_*"),))
+
+        def test_on_the_runner(runner, directory):
+            Path(directory, "shuffle_1").touch()
+
+        def test_elsewhere(directory):
+            Path(directory, "shuffle_2").touch()
+        """
+    )
+    result.assert_outcomes(passed=2, errors=1)
+    result.stdout.fnmatch_lines(["*this test left behind: file *shuffle_1"])
+
+
 def test_connect_closes_its_sessions(run: Run) -> None:
     run(
         """

@@ -126,8 +126,8 @@ def worker_processes(directory: Path, count: int) -> Iterator[list[WorkerProcess
         workers = []
         for number in range(count):
             worker = stack.enter_context(WorkerProcess(directory / str(number), "--slots", "2", "--trust-python"))
-            stack.enter_context(leaks.watched(worker.directory, f"{leaks.FILE_PREFIX}*"))
-            stack.enter_context(leaks.watched(Path("/dev/shm"), f"{leaks.FILE_PREFIX}{worker.process.pid}-*"))
+            stack.enter_context(leaks.watched((worker.directory, f"{leaks.FILE_PREFIX}*")))
+            stack.enter_context(leaks.watched((Path("/dev/shm"), f"{leaks.FILE_PREFIX}{worker.process.pid}-*")))
             workers.append(worker)
         warm_up(workers, directory)
         yield workers

@@ -103,7 +103,7 @@ def standalone_session(home: Path) -> Iterator[SparkSession]:
     with (
         start_cluster(home, Size(settings=quick)) as session,
         leaks.known_processes(EXECUTOR, f"-m {DAEMON} pyspark.worker", LOOKUP),
-        leaks.watched(home / "local", "**/shuffle_*"),
+        leaks.watched((home / "local", "**/shuffle_*")),
     ):
         yield session
     end_jvm()
