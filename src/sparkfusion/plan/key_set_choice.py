@@ -17,6 +17,7 @@ from sparkfusion.plan.column_lineage import (
     has_filter,
     is_filtered_aggregate,
 )
+from sparkfusion.plan.join_rows import JoinRows, rows_of
 from sparkfusion.plan.scan_statistics import most_filter_keys, most_values, projected_bytes, row_count, scanned_column
 from sparkfusion.plan.sizing import calls_python
 from sparkfusion.plan.wire import PlanNode, encode, file_scan_conf, kind, walk
@@ -30,6 +31,8 @@ scale 1, where targets read 20 to 60 MB: a stage for such keys costs about what 
 _MUCH_LARGER = 8
 """A target must read this many times the bytes of its source if its only gain is to decode fewer rows. The number of
 keys is known only when the source has been read."""
+_MULTIPLIED = 8
+"""A join must make this many rows of each row of a target, on average, so that a target pays that reads little."""
 _UNIQUE = 2
 """A key may occur this many times in a source. If keys occur more often, a filter on the source's rows keeps most
 keys."""
@@ -44,11 +47,14 @@ class KeySetPolicy:
             aggregates.
         forced: use key sets wherever the answer stays the same, whatever they cost. For tests.
         shuffles: whether repartitioned rows are shuffled between tasks; otherwise one task keeps them in memory.
+        many_rows: scans that read less are reduced too if a join makes so many rows of theirs. Two cores make about 20
+            million rows a second.
     """
 
     least_bytes: int
     forced: bool = False
     shuffles: bool = True
+    many_rows: int = 50_000_000
 
 
 def may_pay(root: PlanNode, policy: KeySetPolicy) -> bool:
@@ -60,14 +66,17 @@ def may_pay(root: PlanNode, policy: KeySetPolicy) -> bool:
     largest = max((projected_bytes(conf) for node in nodes if (conf := file_scan_conf(node)) is not None), default=0)
     if policy.forced or largest >= policy.least_bytes * _WORTH_A_STAGE:
         return True
-    return largest >= policy.least_bytes and any(map(is_filtered_aggregate, nodes))
+    if largest >= policy.least_bytes and any(map(is_filtered_aggregate, nodes)):
+        return True
+    return JoinRows(root).multiplies(policy.many_rows, _MULTIPLIED)
 
 
 class KeySetChoice:
     """Chooses the transfers that are used. Relations are sources in the order of their size, the smallest first."""
 
-    def __init__(self, transfers: list[Transfer], policy: KeySetPolicy) -> None:
+    def __init__(self, transfers: list[Transfer], policy: KeySetPolicy, joined: JoinRows) -> None:
         self._policy = policy
+        self._joined = joined
         relations = dict.fromkeys(each for t in transfers for each in (t.source.relation, t.target.relation))
         self._bytes = {each: _bytes_read(each) for each in relations}
         self._ranks = {each: rank for rank, each in enumerate(sorted(relations, key=self._order))}
@@ -137,6 +146,8 @@ class KeySetChoice:
             return False
         if source.aggregate:
             return transfer.saves and self._bytes[target] >= self._policy.least_bytes
+        if transfer.saves and self._is_multiplied(target, source):
+            return True
         if self._reduces_at_once(target):
             return self._ranks[source] < self._ranks[target]
         if not transfer.saves:
@@ -145,6 +156,15 @@ class KeySetChoice:
         if not self._is_large(target) or self._is_reduced_at_once(target, source):
             return False
         return _is_larger(self._bytes[target], self._bytes[source]) and _has_more_rows(target, source)
+
+    def _is_multiplied(self, target: Relation, source: Relation) -> bool:
+        """Whether a join makes many rows of each row of a scan, before these rows meet the source. So a row that is
+        left out saves many."""
+        if target.aggregate:
+            return False
+        scan, other = base_node(target), base_node(source)
+        least = max(self._policy.many_rows, _MULTIPLIED * rows_of(scan), _LARGER * rows_of(other))
+        return self._joined.before(scan, other) >= least
 
     def _reduces_at_once(self, relation: Relation) -> bool:
         """Whether the first join of a large scan is with this small relation. Reducing the relation costs little, and

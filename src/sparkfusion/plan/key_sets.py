@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from sparkfusion.ids import ExchangeId
 from sparkfusion.plan.column_lineage import Relation, SchemaOf, Transfer, find_transfers, group_columns
 from sparkfusion.plan.determinism import is_volatile
+from sparkfusion.plan.join_rows import JoinRows
 from sparkfusion.plan.key_set_choice import KeySetChoice, KeySetPolicy, may_pay, values_of
 from sparkfusion.plan.sources import exchange_of, exchanges_read
 from sparkfusion.plan.stage import KeySet, StageGraph
@@ -32,7 +33,7 @@ def insert_key_sets(root: PlanNode, schema_of: SchemaOf, materialize: Materializ
         return
     transfers = find_transfers(root, schema_of, shuffles=policy.shuffles)
     if transfers:
-        _Insertion(KeySetChoice(transfers, policy), materialize).run()
+        _Insertion(KeySetChoice(transfers, policy, JoinRows(root)), materialize).run()
 
 
 class _Insertion:

@@ -37,6 +37,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> SessionContext:
         made, directory, "parts", {"p": keys, "name": [f"part {key}" for key in keys], "color": [k % 3 for k in keys]}
     )
     write(made, directory, "sales", {"s": [row % len(keys) for row in range(ROWS)], "v": range(ROWS)})
+    write(made, directory, "stock", {"i": [row % len(keys) for row in range(ROWS)], "q": range(ROWS)})
     write(made, directory, "colors", {"c": range(3), "shade": ["red", "green", "blue"]})
     return made
 
@@ -117,6 +118,31 @@ def test_a_large_scan_decodes_only_rows_with_a_key_of_its_first_join(
     graph = keep_whole(plan_of(tables, FILTERED), ["name", "v"], 3, SchemaProbe(context()), FirstStages(policy))
     assert [exchange.key_set.most for exchange in graph.exchanges if exchange.key_set is not None] == most
     assert reductions(graph) == len(most)
+
+
+MULTIPLIED = "select name, v, q from sales join stock on s = i join parts on p = s where name = 'part 7'"
+FILTERED_FIRST = "select name, v, q from sales join parts on p = s join stock on s = i where name = 'part 7'"
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["one task", "split"])
+@pytest.mark.parametrize(
+    ("sql", "many_rows", "found"),
+    [
+        (MULTIPLIED, 400_000, [("p",)]),
+        (MULTIPLIED, 400_001, []),  # 20 sales of a part with 20 stocks of it: 400 rows for each of 1000 parts
+        (FILTERED_FIRST, 400_000, []),
+        ("select name, v from sales join parts on p = s where name = 'part 7'", 1, []),
+    ],
+    ids=["many rows", "fewer rows", "the filter comes first", "rows that are not multiplied"],
+)
+def test_small_scans_are_reduced_whose_rows_a_join_multiplies(
+    tables: SessionContext, sql: str, many_rows: int, found: list[tuple[str]], whole: bool
+) -> None:
+    policy = KeySetPolicy(least_bytes=1 << 40, many_rows=many_rows, shuffles=not whole)
+    plan, probe, first = plan_of(tables, sql), SchemaProbe(context()), FirstStages(policy)
+    graph = keep_whole(plan, ["name", "v", "q"], 3, probe, first) if whole else distribute(plan, probe, first=first)
+    assert key_sets(graph) == found
+    assert reductions(graph) == 2 * len(found)  # `sales` and `stock`
 
 
 def test_a_scan_is_reduced_for_its_first_join_and_for_an_aggregate(tables: SessionContext) -> None:
