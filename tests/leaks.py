@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-PATIENCE = 15.0
+PATIENCE = 40.0
 """Seconds that something which is just ending gets. Only paid when something is left."""
 
 FILE_PREFIX = "sparkfusion-"

@@ -25,9 +25,9 @@ from tests.cluster.standalone import WORKERS
 from tests.cluster.tables import rows_of
 from tests.suites.fed import RowGroupsOf
 
-PATIENCE = 60.0
+PATIENCE = 150.0
 """Seconds until a wait gives up. Only paid by a test that fails."""
-PROMPT = 20.0
+PROMPT = 60.0
 """Seconds for what is going away when a query has ended."""
 
 

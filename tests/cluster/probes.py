@@ -21,7 +21,7 @@ from pyspark import TaskContext
 from tests.cluster.experiment import Call, Fault
 
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
-LONGEST_WAIT = 60.0
+LONGEST_WAIT = 150.0
 """Seconds after which a waiting task goes on by itself. Only paid by a test that fails."""
 
 
