@@ -85,6 +85,7 @@ class KeySetChoice:
         self._usable = [t for t in transfers if self._may_use(t)]
         self._incoming = {each: self._reductions_of(each) for each in sorted(relations, key=self._ranks.__getitem__)}
         found = [t for t in self._usable if self._pays(t)]
+        self._chosen = frozenset(found)  # asked again while the plan is changed, when its scans cannot be looked at
         sources = self._sources_for(found)
         self.reductions = [t for t in found if t.target.relation.inside not in sources]
         self.sources = [each for each in self._sources_for(self.reductions) if each in sources]
@@ -95,7 +96,7 @@ class KeySetChoice:
         if not relation.aggregate:
             return self._incoming[relation]
         inner = [each for each in self._incoming if each.inside is relation]
-        return [t for each in inner for t in self._incoming[each] if self._pays(t)]
+        return [t for each in inner for t in self._incoming[each] if t in self._chosen]
 
     def only_filters(self, transfer: Transfer) -> bool:
         """Whether the target only gains that it decodes fewer rows, because its next costly operator is the join with

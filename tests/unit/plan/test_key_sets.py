@@ -145,6 +145,16 @@ def test_small_scans_are_reduced_whose_rows_a_join_multiplies(
     assert reductions(graph) == 2 * len(found)  # `sales` and `stock`
 
 
+def test_groups_whose_scans_are_reduced_may_reduce_the_scans_of_other_groups(tables: SessionContext) -> None:
+    """The scans of the first groups are changed when the second groups are."""
+    sql = (
+        "select name from parts join (select s, sum(v) from sales group by s having sum(v) > 9) on p = s "
+        "join (select i, sum(q) from stock group by i having sum(q) > 9) on p = i "
+        "join sales t on t.s = i where name = 'part 7'"
+    )
+    assert key_sets(graph_of(tables, sql)) == [("p",), ("s",), ("i",)]
+
+
 def test_a_scan_is_reduced_for_its_first_join_and_for_an_aggregate(tables: SessionContext) -> None:
     sql = (
         "select a.name, v from parts a join sales on a.p = s join (select s as t, sum(v) as u from sales group by s) g "
