@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from sparkfusion.plan.feed_scans import feed_of
 from sparkfusion.plan.joins import BUILD_EMITTING, collects_left
+from sparkfusion.plan.projections import NO_COLUMN
 from sparkfusion.plan.table_parts import parts_of
 from sparkfusion.plan.wire import PlanNode, children, copy_of, file_scan_conf, kind, walk
 from sparkfusion.plan.wire import wire_pb2 as pb
@@ -32,7 +33,6 @@ _SWAPPED = {
 _BOTH_SIDES = frozenset({pb.INNER, pb.LEFT, pb.RIGHT, pb.FULL})
 _ORDERED = frozenset({"sort", "sort_preserving_merge", "sort_merge_join", "window"})
 _WORTH_IT = 2  # the left side must be this many times larger before sides are swapped: sizes are guesses
-NO_COLUMN = 2**32 - 1  # stands for a projection without columns in the wire format
 
 
 def choose_build_sides(

@@ -10,16 +10,17 @@ filters, projections, joins, and aggregates that group by it, and never through 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from sparkfusion.plan.build_sides import NO_COLUMN, ROW_WISE
+from sparkfusion.plan.build_sides import ROW_WISE
 from sparkfusion.plan.determinism import has_fetch
 from sparkfusion.plan.feed_scans import feed_of
 from sparkfusion.plan.groups import partitioned_by_groups
 from sparkfusion.plan.joins import collects_left
+from sparkfusion.plan.projections import compute_columns, is_column, project_columns, projection_exprs
 from sparkfusion.plan.sources import exchange_of
 from sparkfusion.plan.table_parts import parts_of
 from sparkfusion.plan.wire import PlanNode, children, file_scan_conf, kind
@@ -142,9 +143,9 @@ class _TransferFinder:
                 costs = name in _SORTS or (name == "repartition" and self._shuffles)
                 return [column.as_moved() for column in below] if costs else below
             if name == "filter":
-                return _project(self.visit(node.filter.input), node.filter.projection)
+                return project_columns(self.visit(node.filter.input), node.filter.projection)
             if name == "projection":
-                return _compute_columns(self.visit(node.projection.input), _projection_exprs(node))
+                return compute_columns(self.visit(node.projection.input), projection_exprs(node), _NOTHING_KNOWN)
             if name == "aggregate":
                 return self._visit_aggregate(node)
             if name == "hash_join" and not node.hash_join.null_aware:
@@ -174,7 +175,7 @@ class _TransferFinder:
         unknown = self._unknown(node)
         if not _groups_by_columns(node.aggregate):
             return unknown
-        groups = [column.as_moved() for column in _compute_columns(below, node.aggregate.group_expr)]
+        groups = [column.as_moved() for column in compute_columns(below, node.aggregate.group_expr, _NOTHING_KNOWN)]
         return [*groups, *unknown[len(groups) :]]
 
     def _visit_join(self, node: PlanNode) -> _ColumnLineages:
@@ -186,7 +187,7 @@ class _TransferFinder:
                 self._add(left[in_left], right[in_right], at_once=collects_left(node) or not self._shuffles)
             if join.join_type in _LEFT_REDUCIBLE:
                 self._add(right[in_right], left[in_left], at_once=False)
-        return _project(_join_columns(join.join_type, left, right, pairs), join.projection)
+        return project_columns(_join_columns(join.join_type, left, right, pairs), join.projection)
 
     def _add(self, from_: _ColumnLineage, to: _ColumnLineage, *, at_once: bool) -> None:
         """Record a transfer. `at_once`: the join drops the rows itself as soon as it reads them."""
@@ -225,24 +226,8 @@ def _key_pairs(join: pb.HashJoin) -> list[tuple[int, int]]:
     """The keys that are plain columns on both sides. Empty if NULL equals NULL in the join: a key set has no NULLs."""
     if join.null_equality != pb.NULL_EQUALS_NOTHING:
         return []
-    plain = [each for each in join.on if _is_column(each.left) and _is_column(each.right)]
+    plain = [each for each in join.on if is_column(each.left) and is_column(each.right)]
     return [(each.left.column.index, each.right.column.index) for each in plain]
-
-
-def _is_column(expr: pb.Expr) -> bool:
-    return bool(expr.WhichOneof("kind") == "column")
-
-
-def _project(columns: _ColumnLineages, projection: Sequence[int]) -> _ColumnLineages:
-    return [columns[index] for index in projection if index != NO_COLUMN] if projection else columns
-
-
-def _compute_columns(columns: _ColumnLineages, exprs: Iterable[pb.Expr]) -> _ColumnLineages:
-    return [columns[expr.column.index] if _is_column(expr) else _NOTHING_KNOWN for expr in exprs]
-
-
-def _projection_exprs(node: PlanNode) -> Sequence[pb.Expr]:
-    return pb.Projection.FromString(node.projection.SerializeToString()).expr
 
 
 def _is_relation(node: PlanNode) -> bool:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sparkfusion.plan.build_sides import NO_COLUMN
 from sparkfusion.plan.determinism import has_fetch
+from sparkfusion.plan.projections import compute_columns, is_column, project_columns, projection_exprs
 from sparkfusion.plan.scan_statistics import most_values, row_count, scanned_column
 from sparkfusion.plan.sources import columns_read
 from sparkfusion.plan.wire import PlanNode, children, file_scan_conf, kind
@@ -42,7 +42,7 @@ class _ScannedColumn:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _NodeRows:
     """What is known about the rows of a node: about how many, its columns (None for a computed one), and the scans
     below it whose rows have part in them."""
 
@@ -68,7 +68,7 @@ class JoinRows:
         """Whether a join gives at least so many rows, and so many for each row of a scan that it reads."""
         return any(rows >= max(least, factor * min(map(rows_of, scans))) for rows, scans in self._joins)
 
-    def _visit(self, node: PlanNode) -> _Rows | None:
+    def _visit(self, node: PlanNode) -> _NodeRows | None:
         """What is known about the rows of a node; None if nothing."""
         if (conf := file_scan_conf(node)) is not None:
             return _scan_rows(node, conf)
@@ -80,16 +80,16 @@ class JoinRows:
         if name in _SAME_ROWS:
             return known[0]
         if name == "filter":
-            kept = _project(known[0].columns, node.filter.projection)
+            kept = project_columns(known[0].columns, node.filter.projection)
             return replace(known[0], count=known[0].count * _KEPT_BY_FILTER, columns=kept)
         if name == "projection":
-            return replace(known[0], columns=_computed(known[0].columns, node))
+            return replace(known[0], columns=compute_columns(known[0].columns, projection_exprs(node), None))
         return self._join(node.hash_join, *known) if name == "hash_join" else None
 
-    def _join(self, join: pb.HashJoin, left: _Rows, right: _Rows) -> _Rows | None:
+    def _join(self, join: pb.HashJoin, left: _NodeRows, right: _NodeRows) -> _NodeRows | None:
         if join.join_type in _LEFT_ONLY | _RIGHT_ONLY:
             kept = left if join.join_type in _LEFT_ONLY else right
-            return replace(kept, columns=_project(kept.columns, join.projection))
+            return replace(kept, columns=project_columns(kept.columns, join.projection))
         if join.join_type not in _BOTH or not (keys := _keys(join, left, right)):
             return None
         count = left.count * right.count / max(1, keys)
@@ -99,10 +99,10 @@ class JoinRows:
             count = max(count, right.count)
         scans = (*left.scans, *right.scans)
         self._joins.append((count, scans))
-        return _Rows(count, _project([*left.columns, *right.columns], join.projection), scans)
+        return _NodeRows(count, project_columns([*left.columns, *right.columns], join.projection), scans)
 
 
-def _keys(join: pb.HashJoin, left: _Rows, right: _Rows) -> float | None:
+def _keys(join: pb.HashJoin, left: _NodeRows, right: _NodeRows) -> float | None:
     """About how many different keys the side with more of them has; None if that is not known."""
     sides = []
     for side, exprs in ((left, [each.left for each in join.on]), (right, [each.right for each in join.on])):
@@ -117,14 +117,14 @@ def _keys(join: pb.HashJoin, left: _Rows, right: _Rows) -> float | None:
     return max(sides)
 
 
-def _values(side: _Rows, expr: pb.Expr) -> int | None:
-    if expr.WhichOneof("kind") != "column":
+def _values(side: _NodeRows, expr: pb.Expr) -> int | None:
+    if not is_column(expr):
         return None
     column = side.columns[expr.column.index]
     return None if column is None else column.count_values()
 
 
-def _scan_rows(node: PlanNode, conf: pb.FileScanConf) -> _Rows | None:
+def _scan_rows(node: PlanNode, conf: pb.FileScanConf) -> _NodeRows | None:
     rows = row_count(conf)
     if rows is None or has_fetch(node):
         return None
@@ -133,7 +133,7 @@ def _scan_rows(node: PlanNode, conf: pb.FileScanConf) -> _Rows | None:
         width = len(pb.ScanExprs.FromString(conf.projection_exprs).exprs)
     else:
         width = len(conf.projection) or len(columns_read(conf))
-    return _Rows(float(rows), [_ScannedColumn(node, conf, index) for index in range(width)], (node,))
+    return _NodeRows(float(rows), [_ScannedColumn(node, conf, index) for index in range(width)], (node,))
 
 
 def _holds(scans: tuple[PlanNode, ...], scan: PlanNode) -> bool:
@@ -144,12 +144,3 @@ def rows_of(scan: PlanNode) -> int:
     """The rows of the scanned files; 0 if that is not known."""
     conf = file_scan_conf(scan)
     return (row_count(conf) if conf is not None else None) or 0
-
-
-def _project(columns: Sequence[_ScannedColumn | None], projection: Sequence[int]) -> Sequence[_ScannedColumn | None]:
-    return [columns[index] for index in projection if index != NO_COLUMN] if projection else columns
-
-
-def _computed(columns: Sequence[_ScannedColumn | None], node: PlanNode) -> Sequence[_ScannedColumn | None]:
-    exprs = pb.Projection.FromString(node.projection.SerializeToString()).expr
-    return [columns[expr.column.index] if expr.WhichOneof("kind") == "column" else None for expr in exprs]

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from sparkfusion.errors import InternalError
 from sparkfusion.ids import ExchangeId
-from sparkfusion.plan.build_sides import NO_COLUMN, swap_sides
+from sparkfusion.plan.build_sides import swap_sides
 from sparkfusion.plan.determinism import has_fetch
 from sparkfusion.plan.joins import collects_left
+from sparkfusion.plan.projections import NO_COLUMN
 from sparkfusion.plan.shuffle_joins import source_below
 from sparkfusion.plan.sources import exchange_of
 from sparkfusion.plan.stage import StageGraph

@@ -6,11 +6,12 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from sparkfusion import UserError
 from sparkfusion.bench import tpc
-from sparkfusion.bench.tpc import TPCH
+from sparkfusion.bench.tpc import TPCDS, TPCH
 from sparkfusion.errors import ExternalError
 
 
@@ -37,6 +38,26 @@ def test_tables_are_generated_once(tmp_path: Path) -> None:
     assert TPCH.tables(first) == [
         "customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("suite", "files"), [(TPCH, 1), (TPCH, 3), (TPCDS, 1), (TPCDS, 3)])
+def test_decimals_are_integers_in_the_files(suite: tpc.Suite, files: int, tmp_path: Path) -> None:
+    """As the generator, Spark and DuckDB write them: decimals in byte arrays take longer to decode."""
+    suite.generate(tmp_path, 0.01, files=files)
+    physical = {
+        column.physical_type
+        for path in tmp_path.rglob("*.parquet")
+        for column in pq.ParquetFile(path).schema
+        if column.logical_type.type == "DECIMAL"
+    }
+    assert physical == {"INT64"} if suite is TPCH else physical <= {"INT32", "INT64"} and physical
+
+
+def test_one_file_for_each_table_is_as_the_generator_wrote_it(tmp_path: Path) -> None:
+    """Written again, it would have row groups of a million rows."""
+    TPCH.generate(tmp_path, 0.05, files=1)
+    (path,) = (tmp_path / "lineitem").iterdir()
+    assert pq.ParquetFile(path).metadata.created_by.startswith("parquet-rs")
 
 
 def test_a_generator_that_fails_is_told_with_its_words(tmp_path: Path) -> None:
