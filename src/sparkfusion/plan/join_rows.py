@@ -6,7 +6,6 @@ inventory of it. Each row that such a join need not read saves as many. `plan/ke
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sparkfusion.plan.determinism import has_fetch
@@ -47,7 +46,7 @@ class _NodeRows:
     below it whose rows have part in them."""
 
     count: float
-    columns: Sequence[_ScannedColumn | None]
+    columns: list[_ScannedColumn | None]
     scans: tuple[PlanNode, ...]
 
 

@@ -17,7 +17,7 @@ NO_COLUMN = 2**32 - 1  # stands for a projection without columns in the wire for
 Known = TypeVar("Known")
 
 
-def project_columns(columns: Sequence[Known], projection: Sequence[int]) -> Sequence[Known]:
+def project_columns(columns: list[Known], projection: Sequence[int]) -> list[Known]:
     """The columns that a filter or a join passes on; all of them if it has no projection."""
     return [columns[index] for index in projection if index != NO_COLUMN] if projection else columns
 
