@@ -26,7 +26,7 @@ TUNED = {
 
 QUICK_WORKERS = {"spark.python.daemon.module": "sparkfusion.runner.spark.daemon"}
 """As docs/deploy.md advises. Spark ends idle Python workers after a minute, and the engines take turns."""
-DRIVER_MEMORY, EXECUTOR_MEMORY = "1g", "2g"
+DRIVER_MEMORY, EXECUTOR_MEMORY = "2g", "2g"
 
 
 @contextmanager
