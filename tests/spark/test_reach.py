@@ -73,7 +73,7 @@ def test_a_path_that_is_another_directory_for_the_tasks(
     assert caught.value.message == (
         f"the directory {path!r} is not shared with the executor on {HOST}: the file that the driver wrote is not there"
     )
-    assert "mount the same directory" in str(caught.value)
+    assert "mount the same directory at this path on the machine of the driver and on every node" in str(caught.value)
     assert "sparkfusion.store=spark" in str(caught.value)
     assert list(store.iterdir()) == []
     with pytest.raises(ResourceError):  # still not
@@ -90,7 +90,7 @@ def test_what_a_task_wrote_must_come_back(context: SparkContext, store: Path, mo
 
 def test_what_a_task_reads_must_be_the_drivers(store: Path) -> None:
     (store / "token.arrow").write_text("of another query")
-    assert list(visit_place(str(store), "token", [0])) == [
+    assert list(visit_place(str(store), "token", "the driver", [0])) == [
         Visit(HOST, problem="another file is there in place of the driver's")
     ]
 
@@ -102,7 +102,7 @@ def test_tasks_of_another_user(store: Path) -> None:
     try:
         if user == 0:  # root may do everything
             os.seteuid(65534)
-        visits = list(visit_place(str(store), "token", [0]))
+        visits = list(visit_place(str(store), "token", "the driver", [0]))
     finally:
         os.seteuid(user)
         store.chmod(0o700)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 _CONNECT_SECONDS = 5.0
+_DRIVER = "the driver"
 _TOKEN = "token.arrow"  # named like frames: what a driver leaves that dies meanwhile is known to be ours
 _reached: weakref.WeakKeyDictionary[SparkContext, set[str]] = weakref.WeakKeyDictionary()
 
@@ -55,18 +56,24 @@ def check_reach(spark: SparkContext, url: str) -> None:
     _reached.setdefault(spark, set()).add(url)
 
 
-def meet(url: str, send: Callable[[Visitor], Sequence[Visit]], *, has_other_store: bool = True) -> None:
+def meet(
+    url: str, send: Callable[[Visitor], Sequence[Visit]], *, here: str = _DRIVER, has_other_store: bool = True
+) -> None:
     """Make sure that this process and tasks see the same files. `send` runs a visitor in tasks, as many as run at once.
-    `has_other_store`: frames could be in Spark's shuffle as well, which the error then says."""
+
+    Args:
+        here: what errors call this process.
+        has_other_store: whether frames could be in Spark's shuffle as well, which the error then says.
+    """
     token = uuid.uuid4().hex
     with _meeting_place(url) as place:
         _write(place, _TOKEN, token.encode())
-        for visit in send(functools.partial(visit_place, place, token)):
+        for visit in send(functools.partial(visit_place, place, token, here)):
             problem = visit.problem
             if not problem and not _is_there(place, visit.left):
-                problem = "the driver does not see files written there"
+                problem = f"{here} does not see files written there"
             if problem:
-                raise _unreachable_store(url, visit.host, problem, has_other_store)
+                raise _unreachable_store(url, visit.host, problem, here, has_other_store)
 
 
 @contextmanager
@@ -88,23 +95,23 @@ def _send(spark: SparkContext, visit: Visitor) -> Sequence[Visit]:
         raise spark_error(error, []) from error
 
 
-def visit_place(place: str, token: str, numbers: Iterable[int]) -> Iterator[Visit]:
-    """On an executor: read the token and write a file. Errors come back as data."""
+def visit_place(place: str, token: str, writer: str, numbers: Iterable[int]) -> Iterator[Visit]:
+    """On an executor: read the token and write a file. Errors come back as data; they call the token's writer so."""
     host, name = platform.node(), f"{uuid.uuid4().hex}.arrow"
     list(numbers)  # a task that does not read its input loses its worker
     try:
         if _read(place, _TOKEN) != token.encode():
-            yield Visit(host, problem="another file is there in place of the driver's")
+            yield Visit(host, problem=f"another file is there in place of {writer}'s")
             return
         _write(place, name, token.encode())
     except (OSError, SparkfusionError) as error:
-        yield Visit(host, problem=_words(error))
+        yield Visit(host, problem=_words(error, writer))
     else:
         yield Visit(host, left=name)
 
 
 def try_address(host: str, port: int, numbers: Iterable[int]) -> Iterator[Visit]:
-    """On an executor: connect to the driver. Errors come back as data."""
+    """On an executor: connect to the process with the session. Errors come back as data."""
     list(numbers)
     try:
         socket.create_connection((host, port), _CONNECT_SECONDS).close()
@@ -114,15 +121,15 @@ def try_address(host: str, port: int, numbers: Iterable[int]) -> Iterator[Visit]
         yield Visit(platform.node())
 
 
-def _words(error: OSError | SparkfusionError) -> str:
+def _words(error: OSError | SparkfusionError, writer: str) -> str:
     if isinstance(error, FileNotFoundError):
-        return "the file that the driver wrote is not there"
+        return f"the file that {writer} wrote is not there"
     if isinstance(error, PermissionError):
-        return "no permission to use the driver's files: executors run as another user"
+        return f"no permission to use {writer}'s files: executors run as another user"
     return error.message if isinstance(error, SparkfusionError) else first_words(error)
 
 
-def _unreachable_store(url: str, host: str, problem: str, has_other_store: bool) -> SparkfusionError:
+def _unreachable_store(url: str, host: str, problem: str, here: str, has_other_store: bool) -> SparkfusionError:
     instead = ", or set sparkfusion.store=spark, which needs no store" if has_other_store else ""
     if is_url(url):
         return UserError(
@@ -131,8 +138,8 @@ def _unreachable_store(url: str, host: str, problem: str, has_other_store: bool)
         )
     return ResourceError(
         f"the directory {plain_path(url)!r} is not shared with the executor on {host}: {problem}",
-        hint="mount the same directory at this path on the driver and on every node, or set sparkfusion.store_dir to "
-        f"one that is or to a URL such as s3://bucket/frames{instead}",
+        hint=f"mount the same directory at this path on the machine of {here} and on every node of Spark, or set "
+        f"sparkfusion.store_dir to one that is or to a URL such as s3://bucket/frames{instead}",
     )
 
 

@@ -120,7 +120,7 @@ class ConnectApplication:
         self.check()
         with self._found.lock:
             if url not in self._found.reached:
-                meet(url, self._send, has_other_store=False)
+                meet(url, self._send, here="this program", has_other_store=False)
                 self._found.reached.add(url)
 
     def is_near(self) -> bool:
