@@ -162,8 +162,8 @@ def test_a_lying_file_of_a_feed_is_named(session: Session, tmp_path: Path) -> No
     ("source", "said"),
     [
         ("*.parquet", r"no file matches '.*/\*\.parquet'"),
-        ("home/", r"no file of the format parquet in '.*/home/'"),
-        ("zero.parquet", r"'.*/zero\.parquet' is empty, which is not a valid parquet file"),
+        ("home/", r"there is no parquet file in '.*/home/'"),
+        ("zero.parquet", r"'.*/zero\.parquet' is empty, so it is not a valid parquet file"),
         ("zero.csv", r"'.*/zero\.csv' is empty, so its columns are unknown"),
         ("zero.json", r"'.*/zero\.json' is empty, so its columns are unknown"),
         ("array.json", r"'.*/array\.json' is a JSON array(.|\n)*one object per line"),

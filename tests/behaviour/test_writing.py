@@ -97,7 +97,7 @@ def test_a_partition_column_that_copy_cannot_name_is_refused(session: Session, t
 
 def test_partitioning_by_every_column_is_refused(frame: DataFrame, tmp_path: Path) -> None:
     for suffix in (".parquet", ".csv", ".json"):
-        with pytest.raises(UserError, match="cannot partition by k, v: every column is a partition column") as caught:
+        with pytest.raises(UserError, match="cannot partition by k, v: all columns are partition columns") as caught:
             _write(frame, tmp_path / "out", suffix, partition_by=["k", "v"])
         assert "another column" in (caught.value.hint or "")
     assert not (tmp_path / "out").exists()

@@ -109,7 +109,7 @@ def test_a_query_that_ends_while_a_task_waits_ends_the_task(served: Served) -> N
 
 
 def test_nobody_gets_ahead_of_a_ledger(served: Served) -> None:
-    with pytest.raises(InternalError, match="ahead of what it was given"):
+    with pytest.raises(InternalError, match="but it has been given fewer"):
         take(served.address, 1)
     assert take(served.address)
 

@@ -169,7 +169,7 @@ def test_an_order_that_is_replayed_runs_nothing(worker: WorkerProcess) -> None:
     with client(worker) as caller:
         for _ in range(3):
             (answer,) = exchange(caller, TASK, [good_order(worker)], options())
-            assert b"is not on this worker" in answer
+            assert b"this worker does not know query" in answer
 
 
 def test_a_huge_message_is_refused(worker: WorkerProcess) -> None:

@@ -188,5 +188,5 @@ def _schema(query: DataFrame, columns: Sequence[str]) -> pa.Schema:
     """The schema of an answer, with unique names in place of Spark's, which may occur twice."""
     made = query.schema()
     if len(set(made.names)) < len(made.names):
-        raise UserError("two of its columns have the same name, which an answer of sparkfusion cannot have")
+        raise UserError("two columns of its result have the same name, and sparkfusion cannot return that")
     return pa.schema([made.field(name).with_name(f"c{place}") for place, name in enumerate(columns)])

@@ -134,7 +134,7 @@ def _query_texts(suite: str) -> dict[int, str]:
     extension = package / "extensions" / f"v{duckdb.__version__}" / f"{suite}.duckdb_extension"
     if not extension.is_file():
         raise UserError(
-            f"the queries of {suite} cannot be read: duckdb-extension-{suite} is not of DuckDB's version "
+            f"the queries of {suite} cannot be read: duckdb-extension-{suite} does not match DuckDB "
             f"{duckdb.__version__}",
             hint=f"pip install duckdb-extension-{suite}=={duckdb.__version__}",
         )

@@ -165,7 +165,7 @@ class Dispatcher:
         try:
             with self._changed:
                 if task < 0 or not 0 <= offset <= self._ledger.length(task):
-                    raise InternalError(f"task {task} asks for units at {offset}, which is ahead of what it was given")
+                    raise InternalError(f"task {task} asks for grant {offset}, but it has been given fewer")
                 self._ledger.acknowledge(task, offset)
                 began = time.perf_counter()
                 try:

@@ -79,8 +79,8 @@ class WorkUnitFeed:
         """The provider, in the process that has it."""
         if not self.is_local:
             raise UserError(
-                f"the provider of feed {self.id} is not here: it exists only in the coordinator",
-                hint="a worker can read the units of a feed, but it has no provider",
+                f"feed {self.id} has no provider in this process; only the coordinator has it",
+                hint="read its units instead: a worker can do that without the provider",
             )
         provider: WorkUnitFeedProvider = self._provider
         return provider
@@ -117,7 +117,7 @@ class WorkUnitFeed:
 
     def _remote_batches(self, offset: int) -> Iterator[tuple[WorkUnit, ...]]:
         if self._source is None:
-            raise UserError(f"feed {self.id} is read outside of a task")
+            raise UserError(f"feed {self.id} can be read only inside a task")
         while (data := self._source.take(offset)) is not None:
             yield unpack(data, trust_python=self._trust_python)
             offset += 1

@@ -40,7 +40,7 @@ def cut(root: PlanNode, describe: Describe, first: FirstStages | None = None) ->
     if partition_count(root) > 1 or feeds_read(root):
         cutter.gather(root)
     if not cutter.stages:
-        raise NotDistributableError("the plan has only one partition")
+        raise NotDistributableError("the plan has one partition, so it cannot be split into tasks")
     head = _head_of(root)
     if head.plan is not None:
         describe(root)  # raises if the plan cannot be decoded without the parts that are now below an exchange

@@ -70,7 +70,9 @@ def register_spark_functions(context: SessionContext, names: Iterable[str]) -> N
 
 def _of_spark(text: str) -> tuple[str, ...]:
     if _SUBQUERY in text:
-        raise NotDistributableError("a subquery is left in the plan, so it is not known which functions it calls")
+        raise NotDistributableError(
+            "the plan still contains a subquery, and sparkfusion cannot see which functions it calls"
+        )
     own, spark = _own(), _spark()
     called = dict(_FUNCTION.findall(text))
     for implementation, name in called.items():

@@ -24,7 +24,7 @@ class NotDistributableError(Exception):
 LOST = "is lost when the plan is encoded"
 """The end of reasons about options that a plan's encoding loses."""
 HALF_FLOAT = "Float16"
-_WRITES = "a plan that writes loses options when it is encoded"
+_WRITES = "an encoded plan lacks options of the writer, so the write is not sent to tasks"
 _REFUSED = {
     "unknown": "the plan has a node that this version of sparkfusion does not know",
     "extension": "the plan has an extension node",
@@ -65,7 +65,7 @@ def check_logical(plan_text: str, lossy_tables: Mapping[str, str]) -> None:
             if any(mark.search(window) for window in windows):
                 raise NotDistributableError(reason)
     if has_unproven_scalar_subquery(lines) or (not one_node_a_line and "<subquery>" in plan_text):
-        raise NotDistributableError("a scalar subquery may return several rows, which tasks would not notice")
+        raise NotDistributableError("a scalar subquery may return several rows; in tasks this error would go unnoticed")
     for table, lost in lossy_tables.items():
         raise NotDistributableError(f"table {table!r}: {lost} {LOST}")
 
@@ -77,7 +77,7 @@ def check_literals(description: str) -> None:
         description: the logical plan after DataFusion has optimized it, which is when literals have their types.
     """
     if _HALF_FLOAT_LITERAL.search(description):
-        raise NotDistributableError(f"the type of a literal, {HALF_FLOAT}, {LOST}")
+        raise NotDistributableError(f"the query has a {HALF_FLOAT} literal; an encoded plan would make it Float32")
 
 
 def check_arrow_scans(root: PlanNode, plan_text: str) -> None:
@@ -122,7 +122,7 @@ def _check_scan(node: PlanNode, name: str) -> None:
     if conf is None:
         return
     if conf.HasField("output_partitioning"):
-        raise NotDistributableError("a scan declares the partitioning of its files, so it cannot be split")
+        raise NotDistributableError("a table's scan fixes how its files are partitioned, so tasks cannot share it")
     if name in ("csv_scan", "json_scan"):
         for group in conf.file_groups:
             for file in group.files:

@@ -38,7 +38,7 @@ def find_split_side(graph: StageGraph, stage: Stage) -> ExchangeId:
     if any(graph.exchange(each).kind is ExchangeKind.FORWARD for each in stage.inputs):
         raise NotSplittableError("one task must see all rows of its feed")
     if not may_have_any_tasks(graph, stage, lambda number: decode(graph.stage(number).plan)):
-        raise NotSplittableError("a later stage depends on this stage's number of tasks")
+        raise NotSplittableError("splitting would add tasks, and a later stage needs exactly the planned number")
     return exchange
 
 
@@ -77,7 +77,7 @@ def _check_join(join: pb.HashJoin) -> None:
     if exchange_of(source_below(join.left)) is None:
         raise NotSplittableError(f"the build side of the join is not only a shuffle: {_name(source_below(join.left))}")
     if is_volatile(join.left):
-        raise NotSplittableError("the build side of the join may differ from task to task")
+        raise NotSplittableError("the build side contains a volatile expression, so tasks could read different rows")
 
 
 def _is_shuffle_join(node: PlanNode) -> bool:

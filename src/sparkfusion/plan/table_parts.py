@@ -16,7 +16,7 @@ from sparkfusion.plan.wire import PlanNode, decode, encode, kind, walk
 from sparkfusion.plan.wire import wire_pb2 as pb
 
 _PREFIX = "sparkfusion-table/"
-_ANEW = "register the table again"
+_REGISTER_AGAIN = "register the table again"
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,9 @@ def mark_tables(root: PlanNode, home: str, hints: Mapping[TableId, TableHint]) -
                 table, part = file.path.removeprefix(prefix).split("/")
                 hint, number = hints[int(table)], part.split(".")[0]
                 if not number.isdigit():
-                    raise UserError(f"rows were inserted into {hint.name}, which is a Spark DataFrame", hint=_ANEW)
+                    raise UserError(
+                        f"table {hint.name} is a Spark DataFrame and accepts no INSERT", hint=_REGISTER_AGAIN
+                    )
                 number = str(int(number))
                 file.path = f"{_PREFIX}{table}/{number}/{hint.name.replace('/', '_')} part {number}"
                 file.size = max(1, hint.bytes // hint.parts)

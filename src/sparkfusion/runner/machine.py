@@ -218,7 +218,11 @@ def _on_lost(state: QueryState, event: OutputLost) -> Step:
     if task is None or task.manifest is None or task.attempt != event.attempt:
         return state, ()
     if event.attempt >= MOST_LOSSES:
-        error = ExternalError("the output of this task was lost too often", where=key)
+        error = ExternalError(
+            "this task's output was lost repeatedly; sparkfusion gives up",
+            where=key,
+            hint="look into the logs of the workers that were lost, and run the query again",
+        )
         return replace(state, outcome="failed"), (End("failed", error),)
     lost = {event.stage}
     if not state.graph.stage(event.stage).deterministic:

@@ -140,7 +140,10 @@ class Members:
         """The workers that a task may run on."""
         alive = [member for member in self._members.values() if member.lost is None]
         if not alive:
-            raise NoWorkerError("no worker is left", hint="the log says what happened to them")
+            raise NoWorkerError(
+                "all workers of the query were lost (see the warnings in the log)",
+                hint="look into the workers' logs, and run the query again when workers are there",
+            )
         wanted = [member for member in alive if not member.late] or alive
         return [member for member in wanted if member.address not in avoid] or wanted
 

@@ -249,7 +249,8 @@ class WorkerJob(CoordinatedJob):
         frames = [split_frame_address(file.path) for each in order.inputs for file in each.files] if gone else []
         lost = sorted({made_by(name) for address, name in frames if address in gone})
         if lost:
-            raise LostInputError(f"frames that the task reads are on a lost worker ({', '.join(gone)})", lost=lost)
+            workers = " and ".join(sorted({address for address, _ in frames if address in gone}))
+            raise LostInputError(f"the task's input was on worker {workers}, which is lost", lost=lost)
 
     def _on_lost(self, member: Member, error: SparkfusionError) -> None:
         """A worker died, hangs, or has ended the query. Frames on it are computed again when a task needs them."""

@@ -105,7 +105,7 @@ def count_of_none() -> datafusion.DataFrame:
 def cannot_run_at_once() -> UserError:
     """The error if DataFusion ran the query of a statement by itself, and found a placeholder."""
     return UserError(
-        "the statement reads a feed or a Spark DataFrame, but it runs on a single node, which does not have their rows",
+        "this statement runs on a single node, and a single node cannot read a feed or a Spark DataFrame",
         hint='make the table with session.sql("select …").write_table(name, mode="error")',
     )
 

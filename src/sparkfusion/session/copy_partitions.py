@@ -36,7 +36,8 @@ def check_column_left(columns: list[str], tail: str, *, kept: bool) -> None:
     names = partition_names(tail)
     if names and not set(columns) - set(names) and not kept and _KEEP not in tail.lower():
         raise UserError(
-            f"cannot partition by {', '.join(names)}: every column is a partition column, so the files would be empty",
+            f"cannot partition by {', '.join(names)}: all columns are partition columns, "
+            "so no column would be left for the files",
             hint=f"select another column too, partition by fewer, or set datafusion.execution.{_KEEP} = true",
         )
 

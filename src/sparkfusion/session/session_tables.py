@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
@@ -130,9 +130,9 @@ class SessionTables:
     def only_distributed(self, dataframe: datafusion.DataFrame) -> str | None:
         """Why no single node can answer a query, in words; None if one can."""
         if found := self.of_spark.read_by(dataframe):
-            return f"{', '.join(found)} is a Spark DataFrame, which only Spark tasks can read"
+            return f"only Spark tasks can read {', '.join(found)}, because {_kinds(found, 'Spark DataFrame')}"
         if found := self.feeds.read_by(dataframe):
-            return f"{', '.join(found)} is a feed, which only tasks can read"
+            return f"only tasks can read {', '.join(found)}, because {_kinds(found, 'feed')}"
         return None
 
     def refuse_single_node(self, dataframe: datafusion.DataFrame, reason: str) -> None:
@@ -148,3 +148,8 @@ class SessionTables:
                 f"the query reads the feed {', '.join(found)}, but cannot be distributed: {reason}",
                 hint=enable or _WRITE_FIRST,
             )
+
+
+def _kinds(names: Sequence[str], kind: str) -> str:
+    """What the tables of these names are, in words."""
+    return f"it is a {kind}" if len(names) == 1 else f"they are {kind}s"

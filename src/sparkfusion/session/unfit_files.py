@@ -24,11 +24,11 @@ def finds_no_files(error: BaseException) -> bool:
 def no_files(source: Any, format: str) -> UserError:
     """The error for a pattern or a directory without files. `source`: what the user gave."""
     if isinstance(source, list | tuple):
-        return UserError(f"none of {', '.join(map(repr, map(str, source)))} has a file of the format {format}")
+        return UserError(f"there is no {format} file in {' or '.join(map(repr, map(str, source)))}")
     shown = str(source)
     if _GLOB & set(shown) and not Path(shown).exists():
         return UserError(f"no file matches {shown!r}", hint=f"correct the pattern, {_GIVE_COLUMNS}")
-    return UserError(f"there is no file of the format {format} in {shown!r}", hint=f"add one, {_GIVE_COLUMNS}")
+    return UserError(f"there is no {format} file in {shown!r}", hint=f"add one, {_GIVE_COLUMNS}")
 
 
 def check_not_empty(source: Any, format: str) -> None:
@@ -44,7 +44,7 @@ def check_not_empty(source: Any, format: str) -> None:
             f"the file {str(source)!r} is empty, so its columns are unknown", hint=f"fill it, {_GIVE_COLUMNS}"
         )
     raise UserError(
-        f"the file {str(source)!r} is empty, which is not a valid {format} file",
+        f"the file {str(source)!r} is empty, so it is not a valid {format} file",
         hint="it may not have been written completely: write it again",
     )
 

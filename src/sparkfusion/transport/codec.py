@@ -87,7 +87,7 @@ def order_of(fields: Fields, blobs: Sequence[memoryview]) -> TaskOrder:
     """An order from a message. The message does not say whether Python is trusted: the worker decides that."""
     names = fields.texts("blobs")
     if len(names) != len(blobs) or not {"plan", "options"} <= set(names):
-        raise ProtocolError("the parts of an order do not add up")
+        raise ProtocolError("the task order is malformed: number or names of its parts are wrong")
     given = {name: bytes(blob) for name, blob in zip(names, blobs, strict=True)}
     if len(given["options"]) > _MOST_OPTION_BYTES:
         raise ProtocolError(f"an order has more than {_MOST_OPTION_BYTES:,} bytes of options")

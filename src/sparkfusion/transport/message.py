@@ -48,7 +48,7 @@ def unpack(data: bytes | memoryview, limit: int) -> tuple[str, Fields, list[memo
     fields = Fields(head)
     kind, sizes = fields.text("kind"), fields.integers("blobs")
     if len(sizes) > _MOST_BLOBS or any(size < 0 for size in sizes) or start + sum(sizes) != len(view):
-        raise ProtocolError("the parts of a message do not add up")
+        raise ProtocolError("the message is malformed: number or length of its parts is wrong")
     blobs = []
     for size in sizes:
         blobs.append(view[start : start + size])

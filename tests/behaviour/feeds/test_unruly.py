@@ -101,7 +101,7 @@ def test_many_rows_of_units_with_dictionaries_of_their_own(session: Session) -> 
 @HERE
 def test_create_table_as_select_says_that_it_cannot(session: Session) -> None:
     feed_numbers(session, "f", range(3))
-    with pytest.raises(UserError, match="which does not have their rows"):
+    with pytest.raises(UserError, match="a single node cannot read a feed or a Spark DataFrame"):
         session.sql("create table t as select * from f")
 
 

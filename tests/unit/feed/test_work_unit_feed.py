@@ -63,7 +63,7 @@ def test_a_provider_that_cannot_be_pickled_does_not_keep_it_from_travelling() ->
 
 def test_elsewhere_its_provider_is_not_there() -> None:
     there = pickle.loads(pickle.dumps(WorkUnitFeed(Scripted([]))))
-    with pytest.raises(UserError, match="exists only in the coordinator") as raised:
+    with pytest.raises(UserError, match="only the coordinator has it") as raised:
         there.inner()
     assert there.id in raised.value.message
     assert raised.value.hint
@@ -168,7 +168,7 @@ def test_an_asynchronous_iterable_that_is_no_generator_is_read_once() -> None:
 
 def test_a_remote_feed_outside_of_a_task_says_so() -> None:
     there = pickle.loads(pickle.dumps(WorkUnitFeed(Scripted([]))))
-    with pytest.raises(UserError, match="outside of a task"):
+    with pytest.raises(UserError, match="can be read only inside a task"):
         next(there.batches())
 
 

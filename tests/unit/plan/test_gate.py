@@ -40,7 +40,7 @@ def test_sinks_do_not_travel(name: str) -> None:
     sink = PlanNode()
     getattr(sink, name).input.CopyFrom(plan("select k from t"))
     for node in (sink, coalesce(sink)):
-        with pytest.raises(NotDistributableError, match="a plan that writes"):
+        with pytest.raises(NotDistributableError, match="an encoded plan lacks options of the writer"):
             check_physical(node)
 
 
@@ -83,7 +83,7 @@ def test_compressed_text_is_refused(name: str, suffix: str) -> None:
 def test_scans_that_declare_their_partitioning_are_refused() -> None:
     node = scan_of("parquet_scan", "data/a.parquet")
     node.parquet_scan.base_conf.output_partitioning.hash.partition_count = 3
-    with pytest.raises(NotDistributableError, match="declares the partitioning of its files"):
+    with pytest.raises(NotDistributableError, match="a table's scan fixes how its files are partitioned"):
         check_physical(node)
 
 

@@ -57,5 +57,5 @@ def test_an_order_that_is_needed_is_not_lost() -> None:
     join.nested_loop_join.right.memory_scan.sort_information.add()
     window = PlanNode()
     window.window.input.CopyFrom(join)
-    with pytest.raises(NotDistributableError, match="sort order of a join's probe side"):
+    with pytest.raises(NotDistributableError, match="sort order of a join's input"):
         gather_unsafe_probe_side(window)

@@ -73,5 +73,5 @@ def test_an_order_that_is_needed_is_not_lost() -> None:
     join.hash_join.right.memory_scan.sort_information.add()
     merge = PlanNode()
     merge.sort_preserving_merge.input.CopyFrom(join)
-    with pytest.raises(NotDistributableError, match="sort order of a join's probe side"):
+    with pytest.raises(NotDistributableError, match="sort order of a join's input"):
         partition_unsafe_build_side(merge)

@@ -50,7 +50,7 @@ def refuse_compressed(path: str) -> None:
     """Raise if the file is compressed: encoded plans do not have the compression, so a feed cannot read it."""
     if _without_compression(path.lower()) != path.lower():
         raise UserError(
-            f"{path!r} is compressed as a whole, which a feed of files cannot scan",
+            f"a feed of files cannot read {path!r}, because the file is compressed",
             hint="unpack it, use Parquet, or read it with Items(paths, reader=…)",
         )
 

@@ -19,6 +19,8 @@ def gather_unsafe_probe_side(root: PlanNode) -> PlanNode:
             continue
         right = body(node).right
         if order_needed and may_be_ordered(right):
-            raise NotDistributableError("the query needs the sort order of a join's probe side, which tasks would lose")
+            raise NotDistributableError(
+                "the query relies on the sort order of a join's input, and tasks do not keep it"
+            )
         right.CopyFrom(coalesce(right))
     return root

@@ -22,7 +22,9 @@ def partition_unsafe_build_side(root: PlanNode) -> PlanNode:
         if partitions == 1:
             continue
         if order_needed and may_be_ordered(node.hash_join.right):
-            raise NotDistributableError("the query needs the sort order of a join's probe side, which tasks would lose")
+            raise NotDistributableError(
+                "the query relies on the sort order of a join's input, and tasks do not keep it"
+            )
         _make_partitioned(node.hash_join, partitions)
     return root
 

@@ -120,7 +120,7 @@ class SparkTables(ABC):
         dataframe, table = self._dataframes[read.table]
         if self.schema_of(dataframe) != table.schema:
             raise UserError(
-                "a setting of the Spark session changed the Arrow types of a registered DataFrame",
+                "the Spark session's settings changed after the DataFrame was registered, so its column types differ",
                 hint=f"set {_TIME_ZONE} and {_LARGE_TYPES} back, or register the DataFrame again",
             )
         numbered = self._narrow(self._number_columns(dataframe), read)

@@ -105,7 +105,7 @@ class InputFetcher:
                 continue
             path = find(name)
             if path is None:
-                raise LostInputError(f"frames {name} are not on {here} any more", lost=[made_by(name)])
+                raise LostInputError(f"worker {here} no longer has file {name} of this query", lost=[made_by(name)])
             brought[file.path] = SourceFile(str(path), file.size)
         return elsewhere
 

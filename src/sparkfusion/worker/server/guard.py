@@ -194,7 +194,7 @@ class _CheckedUnits:
 def _check_size(data: bytes, limit: int) -> None:
     if not is_compressed(data):
         if len(data) > limit:
-            raise ProtocolError(f"work units of more than {limit:,} bytes at once are over the limit")
+            raise ProtocolError(f"one reply contains more than {limit:,} bytes of work units")
         return
     try:
         unpacker = zlib.decompressobj()
@@ -202,4 +202,4 @@ def _check_size(data: bytes, limit: int) -> None:
     except zlib.error:
         raise ProtocolError("invalid work units") from None
     if unpacker.unconsumed_tail:
-        raise ProtocolError(f"work units of more than {limit:,} bytes at once are over the limit")
+        raise ProtocolError(f"one reply contains more than {limit:,} bytes of work units")

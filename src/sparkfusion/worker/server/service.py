@@ -163,7 +163,7 @@ class WorkerService:
         paths = [held.find(name) for name in names]
         missing = [name for name, path in zip(names, paths, strict=True) if path is None]
         if missing:
-            raise LostInputError(f"frames {missing[0]} are not here")
+            raise LostInputError(f"the worker no longer has file {missing[0]} of this query")
         return [path for path in paths if path is not None]
 
     def discard(self, key: TaskKey) -> None:
@@ -268,7 +268,8 @@ class WorkerService:
             held = self._queries.get(query)
         if held is None:
             raise ExternalError(
-                f"query {query} is not on this worker: it has ended, or its coordinator was silent too long"
+                f"this worker does not know query {query}. The query has ended, or its coordinator sent no heartbeat "
+                "in time"
             )
         return held
 

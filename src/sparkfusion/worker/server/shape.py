@@ -42,13 +42,13 @@ def check_sources(root: PlanNode, order: TaskOrder) -> None:
         except ValueError:
             raise ProtocolError("a plan reads an exchange that has no number") from None
         if exchange is not None and not all(placeholder_of(path) in given for path in paths):
-            raise ProtocolError(f"a plan reads something of exchange {exchange} that its order does not give")
+            raise ProtocolError(f"the plan reads an input of exchange {exchange} that is not in the task order")
     try:
         fed = feeds_read(root)
     except ValueError:
         raise ProtocolError("a plan reads a feed that has no number") from None
     if len(fed) != (order.feed is not None):
-        raise ProtocolError("the feed that a plan reads is not the one that its order gives")
+        raise ProtocolError("the plan reads another feed than the one in the task order")
 
 
 def check_rows(root: PlanNode) -> None:
