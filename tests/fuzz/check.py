@@ -66,8 +66,8 @@ def is_upstream_defect(session: sparkfusion.Session, sql: str, result: VerifyRes
     try:
         plain = context.create_dataframe_from_logical_plan(frame.logical_plan()).to_arrow_table()
     except Exception:
-        return result.leg_named("round trip").error is not None
-    expected = result.leg_named("single node").table
+        return result.find_leg("round trip").error is not None
+    expected = result.find_leg("single node").table
     return expected is not None and not compare_tables(expected, plain).equal
 
 

@@ -19,7 +19,7 @@ def test_spark_sql_takes_turns_and_its_views_go_again(spark: SparkSession, tmp_p
         assert result.is_right, str(result)
         assert result.engines == (SINGLE_NODE, SPARK_SQL, OURS)
         assert result.place.startswith("on Spark local[2,4]")
-        ratio = result.compared_with(SPARK_SQL)
+        ratio = result.compare_with(SPARK_SQL)
         assert ratio is not None
         assert ratio.queries == 2
         assert all(query.turns[SPARK_SQL].equal for query in result.queries)

@@ -43,7 +43,7 @@ def test_a_task_that_is_still_writing_hears_why_the_call_ends(served: FromServer
     with flight.FlightClient(f"grpc://127.0.0.1:{served.address.port}") as client:
         writer, reader = client.do_exchange(flight.FlightDescriptor.for_command(FEED), headers)
         writer.write_metadata(pack("begin", {"query": QUERY, "feed": 0, "task": 0, "host": "here"}))
-        assert unpack(memoryview(reader.read_chunk().app_metadata), 1000)[0] == "begun"
+        assert unpack(memoryview(reader.read_chunk().app_metadata), 1000)[0] == "started"
         writer.write_metadata(pack("delivered", {"offset": 0}))
         for _ in range(1000):
             writer.write_metadata(pack("enough"))

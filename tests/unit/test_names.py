@@ -41,7 +41,7 @@ _PARTICIPLE = re.compile(
     r"torn|woken|won|worn|written"
 )
 _VERB_OR_NOUN = re.compile(
-    r"bring|embed|ending|feed|grouping|mapping|need|nothing|rawstring|ruling|setting|shed|staging|string|substring|wiring"
+    r"bring|embed|ending|feed|finding|grouping|mapping|need|nothing|rawstring|ruling|setting|shed|staging|string|substring|wiring"
 )
 _PARTICIPLES_OF_OTHERS = {
     "observe/progress.py: elapsed": "public",
@@ -49,6 +49,13 @@ _PARTICIPLES_OF_OTHERS = {
     "worker/loops.py: cancelled": "of asyncio.Future",
 }
 _RETIRED_FUNCTIONS = {"settle"}
+_HIDES_ITS_VERB = re.compile(
+    r"([a-z]+)_(?:back|by|in|of|to|with)|(?:as|if|unless)_([a-z]+)|(?:[a-z]+_)+(explained|made|meant|named|told)"
+)
+"""Shapes of names in which a participle stands for what a function does, as in `held_back`, `as_moved` and `leg_named`.
+Other participles at the end of a name belong to what a function works on (`find_damaged`), or to a question
+(`is_known`)."""
+_QUESTIONS = ("is_", "has_", "may_")
 
 
 @cache
@@ -79,6 +86,12 @@ def functions() -> Iterator[tuple[str, str]]:
 def is_participle(name: str) -> bool:
     """Whether a name is a participle alone."""
     return _PARTICIPLE.fullmatch(name) is not None and _VERB_OR_NOUN.fullmatch(name) is None
+
+
+def hides_its_verb(name: str) -> bool:
+    """Whether a name of several words has a participle in place of its verb."""
+    found = _HIDES_ITS_VERB.fullmatch(name)
+    return found is not None and not name.startswith(_QUESTIONS) and is_participle(found[found.lastindex or 0])
 
 
 def types_and_constants() -> Iterator[tuple[str, str]]:
@@ -137,6 +150,20 @@ def test_no_function_is_a_participle() -> None:
     """Participles hide what a function does. Of attributes they say what is so. See the glossary on names."""
     found = {where for where, name in functions() if is_participle(name)}
     assert found == set(_PARTICIPLES_OF_OTHERS)
+
+
+def test_no_function_has_a_participle_in_place_of_its_verb() -> None:
+    assert {where for where, name in functions() if hides_its_verb(name)} == set()
+
+
+@pytest.mark.parametrize("name", ["held_back", "made_by", "lost_of", "as_moved", "unless_failed", "leg_named"])
+def test_participles_in_place_of_a_verb_are_recognized(name: str) -> None:
+    assert hides_its_verb(name)
+
+
+@pytest.mark.parametrize("name", ["is_told", "is_named", "finding_of", "find_damaged", "cast_to", "row_limit"])
+def test_other_names_have_a_verb_or_need_none(name: str) -> None:
+    assert not hides_its_verb(name)
 
 
 @pytest.mark.parametrize(

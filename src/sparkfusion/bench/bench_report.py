@@ -42,7 +42,7 @@ def describe_query(result: BenchResult, query: BenchedQuery) -> str:
 def describe_end(result: BenchResult) -> Iterator[str]:
     """The totals over the measured queries."""
     totals = {engine: _total(result, engine) for engine in result.engines}
-    compared = {engine: result.compared_with(engine) for engine in _others(result)}
+    compared = {engine: result.compare_with(engine) for engine in _others(result)}
     seconds = "".join(f"{_cell(totals[engine]):>13}" for engine in result.engines)
     if any(ratio is not None for ratio in compared.values()):
         shown = {engine: (None, None) if ratio is None else (ratio.total, ratio.geometric_mean)

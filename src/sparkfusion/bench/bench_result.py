@@ -92,7 +92,7 @@ class BenchResult:
         """Whether all engines gave the same answer to every query so far."""
         return all(query.is_right for query in self.queries)
 
-    def compared_with(self, engine: str) -> Ratio | None:
+    def compare_with(self, engine: str) -> Ratio | None:
         """The ratio to another engine; None if both engines gave the same answer to no query."""
         ratios = {query.query: query.ratio(engine) for query in self.queries}
         both = [query for query in self.queries if ratios[query.query] is not None]
@@ -114,7 +114,7 @@ class BenchResult:
             "complete": self.is_complete,
             "answers_equal": self.is_right,
             "queries": [_query_json(query, others) for query in self.queries],
-            "ratios": {engine: _ratio_json(self.compared_with(engine)) for engine in others},
+            "ratios": {engine: _ratio_json(self.compare_with(engine)) for engine in others},
         }
 
     def __str__(self) -> str:

@@ -66,7 +66,7 @@ class Referee:
 
     def _judge(self, nulls: Nulls, sql: str, reference: pa.Table, answer: pa.Table) -> Ruling:
         try:
-            answer = as_typed(answer, reference.schema)
+            answer = cast_to(answer, reference.schema)
         except (ValueError, pa.ArrowNotImplementedError) as error:
             return Ruling(False, f"its values are of other types: {error}")
         dataframe, context = self._plan(sql, nulls)
@@ -94,11 +94,11 @@ def _ruling(verdict: Verdict) -> Ruling:
 
 def is_close(reference: pa.Table, answer: pa.Table) -> bool:
     """Whether both have the same rows, in any order and with any types."""
-    answer = as_typed(answer, reference.schema)
+    answer = cast_to(answer, reference.schema)
     return compare_tables(comparable(reference), comparable(answer), CLOSE).equal
 
 
-def as_typed(answer: pa.Table, schema: pa.Schema) -> pa.Table:
+def cast_to(answer: pa.Table, schema: pa.Schema) -> pa.Table:
     """An engine's rows under DataFusion's names and types. Raises `ValueError` if a value does not fit."""
     if answer.num_columns != len(schema):
         raise ValueError(f"expected {len(schema)} columns, got {answer.num_columns}")

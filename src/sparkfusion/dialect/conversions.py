@@ -28,7 +28,7 @@ _TIME_TEXT = r"regexp_replace(to_char({0}, '%Y-%m-%d %H:%M:%S%.f'), '(\.[0-9]*[1
 _NUMBERS = ("integer", "decimal", "float")
 
 
-def type_named(node: exp.DataType) -> pa.DataType:
+def arrow_type_of(node: exp.DataType) -> pa.DataType:
     """The type that a cast names."""
     name = str(getattr(node.this, "value", node.this)).upper()
     if name == "DECIMAL":
@@ -37,7 +37,7 @@ def type_named(node: exp.DataType) -> pa.DataType:
     if name in _PLAIN and not node.expressions:
         return _PLAIN[name]
     if name == "ARRAY" and len(node.expressions) == 1:
-        return pa.list_(type_named(node.expressions[0]))
+        return pa.list_(arrow_type_of(node.expressions[0]))
     raise refuse(f"the type {node.sql(dialect='spark')}", "DataFusion has no equivalent")
 
 

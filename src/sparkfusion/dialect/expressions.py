@@ -10,7 +10,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from sparkfusion.dialect import typed_operators
-from sparkfusion.dialect.conversions import coerce_all, convert, type_named
+from sparkfusion.dialect.conversions import arrow_type_of, coerce_all, convert
 from sparkfusion.dialect.java_regex import checked_pattern
 from sparkfusion.dialect.known_parts import check_parts
 from sparkfusion.dialect.literals import number_literal, text_literal, value_literal
@@ -285,11 +285,11 @@ class ExpressionWriter:
 
     def _cast(self, node: exp.Expr) -> Typed:
         made = self.write(node.this)
-        return convert(made, type_named(node.args["to"]))
+        return convert(made, arrow_type_of(node.args["to"]))
 
     def _trycast(self, node: exp.Expr) -> Typed:
         """sqlglot uses this node for every CAST of Spark; only those marked as safe are TRY_CAST."""
-        value, to = self.write(node.this), type_named(node.args["to"])
+        value, to = self.write(node.this), arrow_type_of(node.args["to"])
         return convert(value, to, tries=bool(node.args.get("safe")))
 
     def _bracket(self, node: exp.Expr) -> Typed:

@@ -14,7 +14,7 @@ from sparkfusion.dialect.aggregate_functions import (
     Writer,
     without_nulls,
 )
-from sparkfusion.dialect.conversions import convert, type_named
+from sparkfusion.dialect.conversions import arrow_type_of, convert
 from sparkfusion.dialect.expressions import ExpressionWriter
 from sparkfusion.dialect.function_forms import Form, Special, choose_form
 from sparkfusion.dialect.literals import text_literal
@@ -93,7 +93,7 @@ class CallWriter:
         if name in WINDOW_FUNCTIONS:
             raise wrong(f"{name} needs an OVER clause")
         if name in _CASTS and len(arguments) == 1:
-            return convert(writer.write(arguments[0]), type_named(exp.DataType.build(name, dialect="spark")))
+            return convert(writer.write(arguments[0]), arrow_type_of(exp.DataType.build(name, dialect="spark")))
         values = [writer.write(each) for each in arguments]
         if name in SPECIALS:
             return SPECIALS[name](values)

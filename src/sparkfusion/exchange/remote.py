@@ -185,7 +185,7 @@ def _in_parallel(work: Callable[[_Item], _Made], items: Iterable[_Item]) -> list
     """The results of `work` for every item, a few at a time. After the first error no further item is started."""
     failed = threading.Event()
 
-    def unless_failed(item: _Item) -> _Made:
+    def try_work(item: _Item) -> _Made:
         if failed.is_set():
             raise CancelledError
         try:
@@ -196,7 +196,7 @@ def _in_parallel(work: Callable[[_Item], _Made], items: Iterable[_Item]) -> list
 
     try:
         with ThreadPoolExecutor(_TRANSFERS, thread_name_prefix="sparkfusion-transfer") as pool:
-            futures = [pool.submit(unless_failed, item) for item in items]
+            futures = [pool.submit(try_work, item) for item in items]
     except BaseException:  # Ctrl-C in this thread
         failed.set()
         raise

@@ -93,7 +93,7 @@ class _ColumnLineage:
     targets: frozenset[RelationColumn] = frozenset()
     directly: frozenset[RelationColumn] = frozenset()
 
-    def as_moved(self) -> _ColumnLineage:
+    def drop_direct(self) -> _ColumnLineage:
         return replace(self, directly=frozenset())
 
     def unite(self, other: _ColumnLineage, *, matched: bool) -> _ColumnLineage:
@@ -141,7 +141,7 @@ class _TransferFinder:
             if name in _SAME_COLUMNS:
                 (below,) = map(self.visit, children(node))
                 costs = name in _SORTS or (name == "repartition" and self._shuffles)
-                return [column.as_moved() for column in below] if costs else below
+                return [column.drop_direct() for column in below] if costs else below
             if name == "filter":
                 return project_columns(self.visit(node.filter.input), node.filter.projection)
             if name == "projection":
@@ -175,7 +175,7 @@ class _TransferFinder:
         unknown = self._unknown(node)
         if not _groups_by_columns(node.aggregate):
             return unknown
-        groups = [column.as_moved() for column in compute_columns(below, node.aggregate.group_expr, _NOTHING_KNOWN)]
+        groups = [column.drop_direct() for column in compute_columns(below, node.aggregate.group_expr, _NOTHING_KNOWN)]
         return [*groups, *unknown[len(groups) :]]
 
     def _visit_join(self, node: PlanNode) -> _ColumnLineages:
@@ -208,7 +208,7 @@ def _join_columns(
 ) -> _ColumnLineages:
     """The columns of a join, before its projection."""
     matched = type_ in _MATCHED_ONLY
-    lefts, rights = [each.as_moved() for each in left], [each.as_moved() for each in right]
+    lefts, rights = [each.drop_direct() for each in left], [each.drop_direct() for each in right]
     for in_left, in_right in pairs:
         lefts[in_left] = lefts[in_left].unite(right[in_right], matched=matched)
         rights[in_right] = rights[in_right].unite(left[in_left], matched=matched)

@@ -82,7 +82,7 @@ def mark_feeds(
             fed = fed_table(table)
             conf = node.arrow_scan.base_conf
             scan = FeedScan(len(found), table, fed.tasks_of(tasks_for), columns_read(conf))
-            _become_fed(node, fed, scan)
+            _make_feed_scan(node, fed, scan)
             found.append(scan)
     if found:
         _offer_predicates(root)
@@ -99,7 +99,7 @@ def _table_of(node: PlanNode, prefix: str) -> int | None:
     return None
 
 
-def _become_fed(node: PlanNode, fed: FedTable, scan: FeedScan) -> None:
+def _make_feed_scan(node: PlanNode, fed: FedTable, scan: FeedScan) -> None:
     conf = pb.FileScanConf()
     conf.CopyFrom(node.arrow_scan.base_conf)
     del conf.file_groups[:]

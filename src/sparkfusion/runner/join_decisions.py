@@ -65,7 +65,7 @@ def decide_joins(state: QueryState) -> tuple[QueryState, tuple[JoinDecision, ...
     return state, tuple(decisions)
 
 
-def held_back(state: QueryState) -> frozenset[StageId]:
+def find_waiting_stages(state: QueryState) -> frozenset[StageId]:
     """The stages that could start, but wait until the build side of their join is complete."""
     if not state.policy.adaptive_broadcast_bytes:
         return frozenset()

@@ -16,7 +16,7 @@ from sparkfusion.exchange.manifest import Manifest
 from sparkfusion.ids import StageId, TaskKey
 from sparkfusion.plan.isolate import Partitions
 from sparkfusion.runner.empty_decisions import StageSkip, skip_empty_stages
-from sparkfusion.runner.join_decisions import JoinDecision, decide_joins, held_back
+from sparkfusion.runner.join_decisions import JoinDecision, decide_joins, find_waiting_stages
 from sparkfusion.runner.key_set_decisions import KeySetDecision, decide_key_sets
 from sparkfusion.runner.query_state import HEAD, QueryOutcome, QueryState, StageState, TaskState
 from sparkfusion.runner.skew_decisions import SkewDecision, begin_stage
@@ -266,7 +266,7 @@ def _launch_ready(state: QueryState) -> Step:
     state, skips = skip_empty_stages(state)
     state, decisions = decide_joins(state)
     commands: list[Command] = [*key_sets, *skips, *(Discard(key) for each in skips for key in each.running), *decisions]
-    waiting = held_back(state)
+    waiting = find_waiting_stages(state)
     for stage in state.graph.stages:
         if stage.id in waiting or not state.inputs_done(stage.inputs):
             continue

@@ -32,7 +32,7 @@ class PassedRows:
         self._checksum: int | None = 0
 
     @property
-    def begun(self) -> bool:
+    def started(self) -> bool:
         """Whether the consumer has some of the rows, or is being given the first of them."""
         return self._frames > 0
 

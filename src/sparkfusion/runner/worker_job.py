@@ -35,7 +35,7 @@ from sparkfusion.transport.membership import Cluster, RoutedTask
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds
 from sparkfusion.worker.server.fetch import InputFetcher
-from sparkfusion.worker.server.frame_names import frame_address, made_by, split_frame_address
+from sparkfusion.worker.server.frame_names import attempt_of_frame, frame_address, split_frame_address
 from sparkfusion.worker.server.slot import LentUnits
 from sparkfusion.worker.task import Fetched, TaskOrder, TaskReport
 
@@ -247,7 +247,7 @@ class WorkerJob(CoordinatedJob):
         """Raise at once if frames are on a worker that is known to be lost."""
         gone = self._members.lost_addresses()
         frames = [split_frame_address(file.path) for each in order.inputs for file in each.files] if gone else []
-        lost = sorted({made_by(name) for address, name in frames if address in gone})
+        lost = sorted({attempt_of_frame(name) for address, name in frames if address in gone})
         if lost:
             workers = " and ".join(sorted({address for address, _ in frames if address in gone}))
             raise LostInputError(f"the task's input was on worker {workers}, which is lost", lost=lost)
@@ -264,7 +264,7 @@ class WorkerJob(CoordinatedJob):
         for key in self._members.notice(member, late=late):
             with self._members_lock:
                 passed = self._passed.get((key.stage, key.task))
-            if passed is None or not passed.begun:
+            if passed is None or not passed.started:
                 worker = member.address
                 words = "worker %s is silent; %s runs on another worker"
                 _log.warning(words, worker, key, extra=about(key, worker=worker))

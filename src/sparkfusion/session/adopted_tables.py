@@ -73,7 +73,7 @@ class AdoptedTables:
 
     def describe(self, dataframe: datafusion.DataFrame) -> list[str]:
         """A line for each table that a query reads and that was not registered: why its rows come through Spark."""
-        found = [table for table in self._placeholders.named_in(dataframe) if table in self._reasons]
+        found = [table for table in self._placeholders.tables_in(dataframe) if table in self._reasons]
         return [f"table {self._hints[table].name}: through Spark, because {self._reasons[table]}" for table in found]
 
     def _forget(self, table: TableId) -> None:

@@ -24,7 +24,7 @@ from sparkfusion.session.adopted_tables import AdoptedTables
 from sparkfusion.session.external_statement import REFERENCE
 from sparkfusion.session.feed_tables import FeedTables
 from sparkfusion.session.linked_files import LinkedFiles
-from sparkfusion.session.named_tables import Name, split_name, tables_named
+from sparkfusion.session.named_tables import Name, find_table_names, split_name
 from sparkfusion.session.object_stores import ObjectStores
 from sparkfusion.session.parquet_footers import Footers, version_of, why_different
 from sparkfusion.session.remote_files import place_of, read_remote_files
@@ -151,7 +151,7 @@ class CatalogTables:
         made = _MAKES.match(masked)
         skipped = split_name(text[made.start("name") : made.end("name")]) if made is not None else None
         found = {}
-        for name in tables_named(text):
+        for name in find_table_names(text):
             if name == skipped or self._is_own(name):
                 continue
             table = spark.catalog.find(name)

@@ -88,7 +88,7 @@ def explain_refusal(change: Change | None, error: SparkfusionError) -> Sparkfusi
 
 
 @contextmanager
-def refusals_explained(change: Change | None) -> Iterator[None]:
+def explain_refusals(change: Change | None) -> Iterator[None]:
     try:
         yield
     except SparkfusionError as error:

@@ -23,7 +23,9 @@ Reads = Callable[[], Iterable[datafusion.DataFrame]]
 
 
 @contextmanager
-def damage_named(reads: Reads, options: Callable[[], Mapping[str, str]], prepare: PrepareContext) -> Iterator[None]:
+def name_damaged_file(
+    reads: Reads, options: Callable[[], Mapping[str, str]], prepare: PrepareContext
+) -> Iterator[None]:
     """Around planning. A panic becomes an error. If a damaged file of this machine is the reason, the error names it.
 
     Args:

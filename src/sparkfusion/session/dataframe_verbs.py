@@ -228,7 +228,7 @@ class DataFrameVerbs(DataFrameCore):
         >>> orders.describe().filter("describe = 'max'").select("id", "price").to_pylist()
         [{'id': 3.0, 'price': 30.0}]
         """
-        with self._engine.damage_named(self._query.inner):
+        with self._engine.name_damaged_file(self._query.inner):
             return self._apply("describe")
 
     # ---- several DataFrames

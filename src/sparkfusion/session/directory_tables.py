@@ -67,13 +67,13 @@ class DirectoryTables:
     def add(self, reference: str, made: DirectoryTable, before: Table | None = None) -> None:
         """Remember how a table was made, unless the name still means what it meant before."""
         name = self.own_name(reference)
-        table = self.meant_by(reference)
+        table = self.find_table(reference)
         if name is not None and table is not None and table is not before:
             self._made[name] = table, made
 
     def find(self, reference: str) -> DirectoryTable | None:
         table, made = self._made.get(self.own_name(reference) or "", (None, None))
-        return made if table is not None and self.meant_by(reference) is table else None
+        return made if table is not None and self.find_table(reference) is table else None
 
     def tables_named_in(self, text: str) -> Iterator[tuple[str, Table, DirectoryTable]]:
         """The tables whose names are in the text of a query."""
@@ -81,7 +81,7 @@ class DirectoryTables:
             if name.lower() in text.lower() and self._schema.own(name) is table:
                 yield name, table, made
 
-    def meant_by(self, reference: str) -> Table | None:
+    def find_table(self, reference: str) -> Table | None:
         name = self.own_name(reference)
         return self._schema.own(name) if name is not None else None
 

@@ -28,7 +28,7 @@ from sparkfusion.runner.base import QueryJob, Runner, RunningJob, SparkDataFrame
 from sparkfusion.session.bad_input import locate_bad_line
 from sparkfusion.session.changes import changes_nothing, count_of_none, explain_refusal
 from sparkfusion.session.copy_partitions import check_column_left, name_nulls
-from sparkfusion.session.damaged_files import damage_named
+from sparkfusion.session.damaged_files import name_damaged_file
 from sparkfusion.session.datafusion_calls import call_datafusion
 from sparkfusion.session.layout import has_files
 from sparkfusion.session.lazy_query import Copy, LazyQuery
@@ -109,15 +109,15 @@ class Engine:
         if self._closed:
             raise UserError("the session is closed", hint="sparkfusion.connect() opens a new one")
         reads = query.changes.reads if query.changes is not None else (query.source.inner,)
-        with self.damage_named(*reads):
+        with self.name_damaged_file(*reads):
             if query.changes is not None and query.changes.into is None:
                 return self._planner.keep_here(query.changes.reads, query.changes.reason)
             split = split or query.copies is not None
             return self._planner.plan(query.source.inner, with_rows=with_rows, split=split)
 
-    def damage_named(self, *reads: datafusion.DataFrame) -> AbstractContextManager[None]:
+    def name_damaged_file(self, *reads: datafusion.DataFrame) -> AbstractContextManager[None]:
         """Around calls that make DataFusion plan these queries: if a file of theirs is damaged, the error names it."""
-        return damage_named(lambda: reads, self.settings.datafusion_options, self.tables.prepare)
+        return name_damaged_file(lambda: reads, self.settings.datafusion_options, self.tables.prepare)
 
     def start(self, query: LazyQuery, planned: Planned | None = None, writes: CopySpec | None = None) -> RunningQuery:
         """Plan a query and start it. `writes`: its tasks write their rows, instead of giving them to the consumer."""

@@ -52,7 +52,7 @@ def run_statement(
     if not statement.has_columns:
         check_not_empty(statement.location, statement.format)
     files = _list_files(statement.location, prepare)
-    with _damage_named(statement, files):
+    with _name_damaged_file(statement, files):
         made = _create(statement, run, hidden=any(is_hidden(file.rpartition("/")[2]) for file in files))
     columns = _null_columns(files)
     if columns:
@@ -61,7 +61,7 @@ def run_statement(
 
 
 @contextmanager
-def _damage_named(statement: ExternalStatement, files: list[str]) -> Iterator[None]:
+def _name_damaged_file(statement: ExternalStatement, files: list[str]) -> Iterator[None]:
     """Add the file's name to an error about one of several files of this machine, and to a panic."""
     try:
         yield

@@ -62,7 +62,7 @@ class FeedTables:
 
     def describe(self, dataframe: datafusion.DataFrame) -> list[str]:
         """The notes of the feeds that a query reads."""
-        found = [self._notes.get(number, "") for number in self._placeholders.named_in(dataframe)]
+        found = [self._notes.get(number, "") for number in self._placeholders.tables_in(dataframe)]
         return [note for note in found if note]
 
     def _forget(self, table: int) -> None:

@@ -123,7 +123,7 @@ def arrange(
 
 
 @contextmanager
-def drift_explained(arranged: Arrangement) -> Iterator[None]:
+def explain_drift(arranged: Arrangement) -> Iterator[None]:
     """Add file names to an error about the files' schemas: two files that cannot be combined, or one that cannot be
     read. Only files of this machine are checked. A panic becomes an error, because a damaged file can cause one."""
     try:
@@ -164,7 +164,7 @@ def _one_by_one(arranged: Arrangement) -> tuple[list[str], Callable[[str], pa.Sc
 def register_files(context: SessionContext, register: Callable[..., None], arranged: Arrangement) -> dict[str, Any]:
     """Register the table, as a view if its partition columns need one. Returns what DataFusion got."""
     name = arranged.arguments["name"]
-    with drift_explained(arranged):
+    with explain_drift(arranged):
         register(context, **arranged.arguments)
     if not arranged.columns:
         return arranged.arguments
@@ -188,7 +188,7 @@ def read_files(
 ) -> tuple[datafusion.DataFrame, dict[str, Any]]:
     """A DataFrame of the files, and what DataFusion got."""
     try:
-        with drift_explained(arranged):
+        with explain_drift(arranged):
             dataframe = read(context, **arranged.arguments)
     except Exception:
         if not arranged.columns:

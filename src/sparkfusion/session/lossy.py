@@ -36,7 +36,7 @@ class LossyTables:
         elif _key(table) != UNNAMED:
             self._lost.pop(_key(table), None)
 
-    def lost_of(self, table: str) -> str | None:
+    def lost_options_of(self, table: str) -> str | None:
         return self._lost.get(_key(table))
 
 

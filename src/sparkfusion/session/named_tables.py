@@ -14,12 +14,12 @@ _PART = re.compile(r"\"((?:[^\"]|\"\")+)\"|(\w+)")
 _UNSAID = "sparkfusion: not in the text"
 
 
-def tables_named(text: str) -> list[Name]:
+def find_table_names(text: str) -> list[Name]:
     """The names of tables in a statement, each once, without those of its own CTEs.
 
     DataFusion looks every name up before it plans. The context knows no table, so planning fails and nothing runs.
 
-    >>> sorted(tables_named('with c as (select 1) select * from T, db."U", c where x in (select y from cat.db.v)'))
+    >>> sorted(find_table_names('with c as (select 1) select * from T, db."U", c where x in (select y from cat.db.v)'))
     [('cat', 'db', 'v'), ('db', 'U'), ('t',)]
     """
     asked = dict[Name, None]()

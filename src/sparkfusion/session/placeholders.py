@@ -87,7 +87,7 @@ class Placeholders:
         scan = context.table(name)
         return scan.logical_plan().to_variant().table_name(), scan.filter(condition)
 
-    def named_in(self, dataframe: datafusion.DataFrame) -> list[int]:
+    def tables_in(self, dataframe: datafusion.DataFrame) -> list[int]:
         """The numbers of the tables in a query, before DataFusion has optimized it."""
         return numbers_in(dataframe, self._condition)
 

@@ -157,7 +157,7 @@ class Planner:
         logical = dataframe.logical_plan()
         text = logical.display_indent()
         tables = dict.fromkeys(TABLE_SCAN.findall(text))
-        check_logical(text, {table: lost for table in tables if (lost := self._tables.lossy.lost_of(table))})
+        check_logical(text, {table: lost for table in tables if (lost := self._tables.lossy.lost_options_of(table))})
         if computes_long_chain(text):  # planning it takes seconds, for a plan that would be refused
             raise too_deep()
         upper = int(attempt.options[TARGET_PARTITIONS]) or config.available_cores()

@@ -118,7 +118,7 @@ class RunningQuery(Iterator[pa.RecordBatch]):
         ...     running.rejected()
         []
         """
-        return rejected_by(self._job.reports())
+        return rejected_lines(self._job.reports())
 
     def metrics(self) -> pa.Table:
         """What the tasks that are done so far did: a row for each operator of each stage. Stage 0 is the head. A query
@@ -171,7 +171,7 @@ class RunningQuery(Iterator[pa.RecordBatch]):
         if self._end_once(complete=True):
             self._job.close()
             own = [report for report in self._job.reports() if report.key.query == self.id]  # a COPY shows its query's
-            tell_rejected(self.id, rejected_by(own), self._emit)
+            tell_rejected(self.id, rejected_lines(own), self._emit)
             seconds = time.perf_counter() - self._started
             self._emit(QueryFinished(self.id, self.rows, seconds, self._measure()))
 
@@ -228,7 +228,7 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 _log = logging.getLogger("sparkfusion")
 
 
-def rejected_by(reports: Iterable[TaskReport]) -> list[Rejected]:
+def rejected_lines(reports: Iterable[TaskReport]) -> list[Rejected]:
     """The lines that these tasks skipped, by table. Lines that several scans of a table skipped count once."""
     stages: dict[StageId, list[Rejected]] = {}
     for report in reports:

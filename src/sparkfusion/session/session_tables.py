@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
@@ -113,11 +113,11 @@ class SessionTables:
         made = parse_external(statement)
         said = parse_on_error(made)
         made = said.plain if said is not None else made
-        before = self.directories.meant_by(made.name) if made is not None else None
+        before = self.directories.find_table(made.name) if made is not None else None
         yield
         if made is None:
             return
-        changed = self.directories.meant_by(made.name) is not before
+        changed = self.directories.find_table(made.name) is not before
         lost = lost_in_statement(made)
         if changed or (before is None and lost is not None):
             self.lossy.add(made.name, lost)
@@ -130,9 +130,9 @@ class SessionTables:
     def only_distributed(self, dataframe: datafusion.DataFrame) -> str | None:
         """Why no single node can answer a query, in words; None if one can."""
         if found := self.of_spark.read_by(dataframe):
-            return f"only Spark tasks can read {', '.join(found)}, because {_kinds(found, 'Spark DataFrame')}"
+            return f"{', '.join(found)} is a Spark DataFrame, so only Spark tasks can read it"
         if found := self.feeds.read_by(dataframe):
-            return f"only tasks can read {', '.join(found)}, because {_kinds(found, 'feed')}"
+            return f"{', '.join(found)} is a feed, so only tasks can read it"
         return None
 
     def refuse_single_node(self, dataframe: datafusion.DataFrame, reason: str) -> None:
@@ -148,8 +148,3 @@ class SessionTables:
                 f"the query reads the feed {', '.join(found)}, but cannot be distributed: {reason}",
                 hint=enable or _WRITE_FIRST,
             )
-
-
-def _kinds(names: Sequence[str], kind: str) -> str:
-    """What the tables of these names are, in words."""
-    return f"it is a {kind}" if len(names) == 1 else f"they are {kind}s"

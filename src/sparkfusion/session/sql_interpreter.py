@@ -15,8 +15,8 @@ from datafusion import SessionContext, SQLOptions
 from sparkfusion.config import check_dialect
 from sparkfusion.errors import SparkfusionError
 from sparkfusion.session.chains import check_chains
-from sparkfusion.session.changes import cannot_run_at_once, refusals_explained
-from sparkfusion.session.damaged_files import damage_named
+from sparkfusion.session.changes import cannot_run_at_once, explain_refusals
+from sparkfusion.session.damaged_files import name_damaged_file
 from sparkfusion.session.datafusion_calls import unwrap
 from sparkfusion.session.engine import Engine
 from sparkfusion.session.explain_statement import (
@@ -28,7 +28,7 @@ from sparkfusion.session.explain_statement import (
 )
 from sparkfusion.session.external_tables import run_statement
 from sparkfusion.session.lazy_query import LazyQuery
-from sparkfusion.session.named_tables import tables_named
+from sparkfusion.session.named_tables import find_table_names
 from sparkfusion.session.settings_table import all_settings_listed
 from sparkfusion.session.statements import (
     CopyQuery,
@@ -107,7 +107,9 @@ class SqlInterpreter:
         run = partial(call_with_tables, context, context.sql, options=allowed, param_values=values, **unwrapped)
         try:
             with (
-                damage_named(partial(_named_in, context, text), settings.datafusion_options, tables.prepare),
+                name_damaged_file(
+                    partial(_existing_tables, context, text), settings.datafusion_options, tables.prepare
+                ),
                 all_settings_listed(context, settings, text) as listed,
                 settings.reread_after(text),
             ):
@@ -152,13 +154,13 @@ class SqlInterpreter:
             query = self._copy(copied)
         else:
             query = read_change(self._engine, self._engine.context.create_dataframe_from_logical_plan(target))
-        with refusals_explained(query.changes):
+        with explain_refusals(query.changes):
             return answer_rows(explain_rows(self._engine, explained, replace(query, text=asked.statement), asked))
 
 
-def _named_in(context: SessionContext, text: str) -> list[datafusion.DataFrame]:
+def _existing_tables(context: SessionContext, text: str) -> list[datafusion.DataFrame]:
     """The tables that a statement names, without those that it would make."""
-    names = (".".join(name_in_sql(part) for part in name) for name in tables_named(text))
+    names = (".".join(name_in_sql(part) for part in name) for name in find_table_names(text))
     return [context.table(name) for name in names if context.table_exist(name)]
 
 

@@ -95,7 +95,7 @@ def choose_width(
     if not (tasks and cores) and tasks != 1 and scanned > MEMORY_FACTOR * memory * machines.count:
         return TaskWidth(why=f"it reads {scanned:,} bytes, and a task of several partitions could not spill")
     if not whole and not machines.take_wide_tasks:
-        return TaskWidth(why="with sparkfusion.store = spark, each task runs one partition")
+        return TaskWidth(why="with sparkfusion.store = spark, a task cannot run several partitions")
     if whole:
         return TaskWidth(whole=partitions)
     return TaskWidth(tasks=tasks or _at_once(machines, cores), per_task=partitions)

@@ -29,7 +29,7 @@ class VanishedFiles:
 
     def add(self, reference: str, source: Any) -> None:
         """Remember a new table. `source`: a path or several, as `register_parquet` takes them, or a LOCATION."""
-        table = self._tables.meant_by(reference)
+        table = self._tables.find_table(reference)
         name = self._tables.own_name(reference)
         if table is None or name is None:
             return
@@ -44,7 +44,7 @@ class VanishedFiles:
         for scanned in dict.fromkeys(TABLE_SCAN.findall(dataframe.logical_plan().display_indent())):
             reference = ".".join(f'"{part}"' for part in scanned.replace('"', "").split("."))
             table, paths = self._paths.get(self._tables.own_name(reference) or "", (None, ()))
-            if table is None or self._tables.meant_by(reference) is not table:
+            if table is None or self._tables.find_table(reference) is not table:
                 continue
             for path in paths:
                 if not path.exists():

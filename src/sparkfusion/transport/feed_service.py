@@ -49,7 +49,7 @@ def serve_fed_task(call: FedCall, find_query: Callable[[Fields], ServedQuery]) -
         served = find_query(fields)
         task = FedTask(fields.integer("feed"), fields.integer("task"), fields.text("host"), call.is_gone)
         ends = served.ends(task)
-        call.send(pack("begun", {"first": served.first(task.task)}))
+        call.send(pack("started", {"first": served.first(task.task)}))
         CallerSide("a task", call.receive, call.send, ends, MOST_BYTES, served.directory).serve_feed()
     except ChannelClosedError:
         call.send_last(pack_error(QueryCancelledError("the consumer closed the query")))

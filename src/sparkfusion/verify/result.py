@@ -80,7 +80,7 @@ class VerifyResult:
     def __repr__(self) -> str:
         return f"VerifyResult({self.outcome}, {self.stages} stages, {self.tasks} tasks)"
 
-    def leg_named(self, name: LegName) -> Leg:
+    def find_leg(self, name: LegName) -> Leg:
         return next((leg for leg in self.legs if leg.name == name), Leg(name))
 
     def describe(self) -> str:

@@ -12,7 +12,7 @@ from sparkfusion.errors import SparkfusionError, UserError, first_words
 from sparkfusion.feed.ready.file_access import open_path
 from sparkfusion.feed.units import FileUnit, WorkUnit
 from sparkfusion.worker.cancel import CancelToken
-from sparkfusion.worker.unit_files import Chunk, FeedInput, file_chunks, partition_values, unless_cancelled
+from sparkfusion.worker.unit_files import Chunk, FeedInput, file_chunks, iterate_until_cancelled, partition_values
 from sparkfusion.worker.unit_rows import Spool
 
 _FILE_FORMAT = b"ARROW1"
@@ -46,7 +46,7 @@ def _rewrite(unit: FileUnit, feed: FeedInput, directory: Path, cancel: CancelTok
     try:
         with open_path(unit.path) as file, pa.ipc.open_stream(file) as reader:
             spool = Spool(directory, reader.schema)
-            for batch in unless_cancelled(reader, cancel):
+            for batch in iterate_until_cancelled(reader, cancel):
                 spool.add(batch)
                 if spool.is_full:
                     yield from _with_values(spool.chunk(), values)

@@ -45,7 +45,7 @@ from sparkfusion.worker.key_set_files import read_keys
 from sparkfusion.worker.measure import operator_metrics, sum_operators
 from sparkfusion.worker.task import OperatorMetrics, TaskOrder, TaskReport
 from sparkfusion.worker.task_context import Surroundings, task_context
-from sparkfusion.worker.unit_files import LOCAL_STORE, Chunk, FeedEnd, FeedInput, file_chunks, unless_cancelled
+from sparkfusion.worker.unit_files import LOCAL_STORE, Chunk, FeedEnd, FeedInput, file_chunks, iterate_until_cancelled
 from sparkfusion.worker.unit_rows import row_chunks, unit_directory
 
 
@@ -149,7 +149,7 @@ class _Run:
             self._execute(bind_feed(self._plan, [], LOCAL_STORE), self._sink)
 
     def _chunks(self, units: Iterable[WorkUnit], feed: FeedInput, end: FeedEnd, directory: Path) -> Iterator[Chunk]:
-        wanted = unless_cancelled(units, self._cancel)
+        wanted = iterate_until_cancelled(units, self._cancel)
         if feed.files and scans_arrow(self._plan):
             return arrow_chunks(wanted, feed, directory, self._cancel)
         if feed.files:

@@ -64,7 +64,7 @@ Chunk = tuple[str, list[UnitFile]]
 """Files to scan at once, all in the object store of that URL."""
 
 
-def unless_cancelled(items: Iterable[T], cancel: CancelToken) -> Iterator[T]:
+def iterate_until_cancelled(items: Iterable[T], cancel: CancelToken) -> Iterator[T]:
     """The items, until the task is cancelled. Checked before each item, because the work on one may take long."""
     for item in items:
         if cancel.cancelled:

@@ -23,7 +23,7 @@ from sparkfusion.feed.units import FileUnit, WorkUnit
 from sparkfusion.plan.feed_scans import UnitFile
 from sparkfusion.plan.sources import object_path
 from sparkfusion.worker.cancel import CancelToken
-from sparkfusion.worker.unit_files import LOCAL_STORE, Chunk, FeedInput, unless_cancelled
+from sparkfusion.worker.unit_files import LOCAL_STORE, Chunk, FeedInput, iterate_until_cancelled
 
 _CHUNK_BYTES = 32 * 1024 * 1024
 _FULL_BATCH_ROWS = 8192
@@ -46,7 +46,7 @@ def row_chunks(
     context = ReaderContext(feed.table, schema, feed.columns, feed.headers, rejects)
     spool = Spool(directory, schema)
     for unit in units:
-        for batch in unless_cancelled(_rows(reader, unit, context), cancel):
+        for batch in iterate_until_cancelled(_rows(reader, unit, context), cancel):
             spool.add(batch)
             if spool.is_full:
                 yield from spool.chunk()

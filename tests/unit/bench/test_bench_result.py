@@ -23,7 +23,7 @@ def test_the_best_round_counts_and_ratios_are_our_time_by_theirs() -> None:
     found = result(
         query(1, RIGHT, Turns((8.0, 4.0), equal=True)), query(2, Turns((2.0,), equal=True), Turns((0.5,), equal=True))
     )
-    ratio = found.compared_with(SINGLE_NODE)
+    ratio = found.compare_with(SINGLE_NODE)
     assert ratio is not None
     assert (ratio.queries, ratio.ours, ratio.theirs, ratio.total) == (2, 4.5, 3.0, 1.5)
     assert ratio.geometric_mean == pytest.approx(1.0)
@@ -44,7 +44,7 @@ def test_the_best_round_counts_and_ratios_are_our_time_by_theirs() -> None:
 def test_a_wrong_or_missing_answer_has_no_time(ours: Turns, word: str) -> None:
     found = result(query(1, RIGHT, RIGHT), query(2, RIGHT, ours))
     assert not found.is_right
-    ratio = found.compared_with(SINGLE_NODE)
+    ratio = found.compare_with(SINGLE_NODE)
     assert ratio is not None
     assert (ratio.queries, ratio.ours, ratio.theirs) == (1, 1.0, 1.0)
     text = str(found)

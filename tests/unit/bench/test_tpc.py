@@ -88,5 +88,5 @@ def test_an_extension_for_another_duckdb_is_told(monkeypatch: pytest.MonkeyPatch
 
     tpc._query_texts.cache_clear()
     monkeypatch.setattr(duckdb, "__version__", "1.0.0")
-    with pytest.raises(UserError, match=r"not of DuckDB's version 1\.0\.0\n.*duckdb-extension-tpch==1\.0\.0"):
+    with pytest.raises(UserError, match=r"does not match DuckDB 1\.0\.0\n.*duckdb-extension-tpch==1\.0\.0"):
         TPCH.queries()

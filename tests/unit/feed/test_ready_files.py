@@ -273,7 +273,7 @@ def test_arrow_files(session: Session, tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", ["a.csv.gz", "*.csv.gz", ""])
 def test_compressed_files_are_refused(session: Session, tmp_path: Path, path: str) -> None:
     (tmp_path / "a.csv.gz").write_bytes(b"\x1f\x8b")
-    with pytest.raises(UserError, match=r"a\.csv\.gz' is compressed"):
+    with pytest.raises(UserError, match=r"a\.csv\.gz', because the file is compressed"):
         session.register_feed("t", Files(tmp_path / path if path else tmp_path))
 
 

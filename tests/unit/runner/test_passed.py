@@ -61,7 +61,7 @@ def test_a_frame_that_waits_for_the_consumer_is_not_given_by_another_attempt_too
     slow = threading.Thread(target=lambda: passed.attempt()(frame(1)))
     slow.start()
     assert arrived.wait(PATIENCE)
-    assert passed.begun, "its worker may be silent now, but no other attempt may start from the beginning"
+    assert passed.started, "its worker may be silent now, but no other attempt may start from the beginning"
     other = threading.Thread(target=lambda: passed.attempt()(frame(1)))
     other.start()
     room.set()
@@ -80,7 +80,7 @@ def test_a_frame_that_the_consumer_did_not_take_can_be_given_again() -> None:
     passed = PassedRows(refuse)
     with pytest.raises(RefusedFrameError):
         passed.attempt()(frame(1))
-    assert not passed.begun
+    assert not passed.started
 
 
 def test_an_attempt_that_fails_early_changes_nothing() -> None:

@@ -46,7 +46,7 @@ def test_a_data_frame_is_verified_like_sql() -> None:
 
 def test_parameters_reach_the_query() -> None:
     result = verify_query(session(), "select x from t where k = $wanted order by x", params={"wanted": 1})
-    assert result.leg_named("distributed").table == pa.table({"x": [1.0, 2.0]})
+    assert result.find_leg("distributed").table == pa.table({"x": [1.0, 2.0]})
 
 
 def test_float_noise_passes_and_is_counted() -> None:
@@ -166,7 +166,7 @@ def test_a_panic_is_an_error_of_its_leg() -> None:
 
     result = verify_query(session(distributed=panic), SQL)
     assert result.outcome is Outcome.ERROR_MISMATCH
-    assert result.leg_named("distributed").error_kind == "internal"
+    assert result.find_leg("distributed").error_kind == "internal"
 
 
 def test_an_interrupt_is_not_swallowed() -> None:

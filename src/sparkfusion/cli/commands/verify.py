@@ -168,7 +168,7 @@ def _results(
 
 
 def _print_result(console: Console, result: VerifyResult) -> None:
-    seconds = result.leg_named("distributed").seconds
+    seconds = result.find_leg("distributed").seconds
     shape = f"{count_of(result.stages, 'stage')}, {count_of(result.tasks, 'task')}, {seconds:.3f} s"
     console.print(Text.assemble((f"{result.outcome.value:<16}", _style(result)), f" {result.name or '':<20} {shape}"))
     if result.outcome.failed:
@@ -178,7 +178,7 @@ def _print_result(console: Console, result: VerifyResult) -> None:
             console.print(Text(f"  reproducer: {result.reproducer}"))
     elif result.reason is not None:
         console.print(Text(f"  {result.reason}", style="dim"))
-        error = result.leg_named("distributed").error
+        error = result.find_leg("distributed").error
         hint = None if error is None else hint_of(error)
         if hint is not None:
             console.print(Text(f"  hint: {hint}"))

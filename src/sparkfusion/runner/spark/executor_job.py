@@ -67,7 +67,7 @@ class ExecutorJob(CoordinatedJob):
         self._attempts = attempts
         self._functions = TravellingFunctions.pickle_all(job, "Spark executors")
         self._memory_used = 0
-        self._told_lock = threading.Lock()
+        self._tasks_lock = threading.Lock()
         self._waiting: dict[TaskKey, TaskOrder] = {}
         self._is_small: dict[StageId, bool] = {}
         self._feeding = feeding
@@ -186,7 +186,7 @@ class ExecutorJob(CoordinatedJob):
 
     def _run_job(self, tasks: Sequence[TaskOrder]) -> None:
         """Run tasks as one Spark job and report each to the coordinator. Runs on the pool and must not raise."""
-        with self._told_lock:
+        with self._tasks_lock:
             self._waiting.update({task.key: task for task in tasks})
         try:
             answers = {answer.key: answer for answer in self._answers(tasks)}
@@ -216,7 +216,7 @@ class ExecutorJob(CoordinatedJob):
 
     def _take(self, key: TaskKey) -> bool:
         """Whether this task still has to be reported to the coordinator; the caller then does it."""
-        with self._told_lock:
+        with self._tasks_lock:
             return self._waiting.pop(key, None) is not None
 
     def _wiring(self, tasks: Sequence[TaskOrder]) -> StageWiring:
@@ -227,7 +227,7 @@ class ExecutorJob(CoordinatedJob):
             memory_home=self._store.memory_home if self._memory_left() else "",
             frames_url=self._store.frames_url,
             feeds=self._feed_address,
-            carried=self._store.carried_to(tasks),
+            carried=self._store.carried_inputs(tasks),
         )
 
     def _order(self, order: TaskOrder, wiring: TaskWiring, siblings: int) -> TaskOrder:
@@ -264,7 +264,7 @@ class ExecutorJob(CoordinatedJob):
                 return
             assert answer.report is not None
             report = _under_key(answer.report, task.key)
-            with self._told_lock:
+            with self._tasks_lock:
                 self._memory_used += _bytes_in_memory(report)
             if task.destination == "consumer" and task.feed is None:
                 streamed = True

@@ -77,7 +77,7 @@ class SparkStore(ABC):
         """The inputs of the task that come as files."""
         return task.inputs
 
-    def carried_to(self, tasks: Sequence[TaskOrder]) -> tuple[CarriedInput, ...]:
+    def carried_inputs(self, tasks: Sequence[TaskOrder]) -> tuple[CarriedInput, ...]:
         """The inputs that are in files here, and have to be sent with these tasks of one stage."""
         return ()
 

@@ -82,7 +82,7 @@ class ShuffleStore(SparkStore):
     def files_of(self, task: TaskOrder) -> tuple[TaskInput, ...]:
         return tuple(each for each in task.inputs if self._is_here(each.exchange))
 
-    def carried_to(self, tasks: Sequence[TaskOrder]) -> tuple[CarriedInput, ...]:
+    def carried_inputs(self, tasks: Sequence[TaskOrder]) -> tuple[CarriedInput, ...]:
         wanted = {(each.exchange, each.group): each.files for task in tasks for each in self.files_of(task)}
         return tuple(
             CarriedInput(*group, tuple(Path(file.path).read_bytes() for file in files))

@@ -172,7 +172,7 @@ def _values(path: str, columns: spark.StructType, known: frozenset[str]) -> tupl
             raise OnlySparkError(f"a partition is in the directory {directory!r}, which is not named after its columns")
         value = None if text == _NULL else text
         values.append(value)
-        printed.append("null" if value is None else _as_printed(value, field))
+        printed.append("null" if value is None else _print_value(value, field))
     place = directory if "://" in directory else f"file:{directory}"
     if f"PartitionPath([{','.join(printed)}],{place})" not in known:
         raise OnlySparkError(
@@ -181,7 +181,7 @@ def _values(path: str, columns: spark.StructType, known: frozenset[str]) -> tupl
     return tuple(values)
 
 
-def _as_printed(text: str, field: spark.StructField) -> str:
+def _print_value(text: str, field: spark.StructField) -> str:
     """How Spark prints a partition's value, if it reads the text as we do."""
     kind = field.dataType
     if isinstance(kind, _WHOLE_TYPES) and _WHOLE.fullmatch(text) and text != "-0":

@@ -16,7 +16,7 @@ from sparkfusion.errors import ExternalError, LostInputError
 from sparkfusion.exchange.store import FrameStore
 from sparkfusion.ids import ExchangeId, QueryId, SourceFile, TaskKey
 from sparkfusion.worker.cancel import CancelToken
-from sparkfusion.worker.server.frame_names import made_by, split_frame_address
+from sparkfusion.worker.server.frame_names import attempt_of_frame, split_frame_address
 from sparkfusion.worker.task import Fetched, TaskInput
 
 FileChunk = tuple[int, pa.Buffer]
@@ -105,7 +105,9 @@ class InputFetcher:
                 continue
             path = find(name)
             if path is None:
-                raise LostInputError(f"worker {here} no longer has file {name} of this query", lost=[made_by(name)])
+                raise LostInputError(
+                    f"worker {here} no longer has file {name} of this query", lost=[attempt_of_frame(name)]
+                )
             brought[file.path] = SourceFile(str(path), file.size)
         return elsewhere
 
@@ -120,7 +122,7 @@ class InputFetcher:
         messages = 0
         for address, wanted in by_address.items():
             names = [split_frame_address(file.path)[1] for file in wanted]
-            lost = sorted({made_by(name) for name in names})
+            lost = sorted({attempt_of_frame(name) for name in names})
             try:
                 pieces = self._peers(address).read(self._query, self._secret, names, cancel, self._patience)
                 paths, count = self._write(owner, names, wanted, pieces)

@@ -32,10 +32,10 @@ def split_frame_address(frame: str) -> tuple[str, str]:
     return address, "/".join(name)
 
 
-def made_by(name: str) -> tuple[StageId, int, int]:
+def attempt_of_frame(name: str) -> tuple[StageId, int, int]:
     """The stage, task and attempt that wrote a file.
 
-    >>> made_by("2-0-1/0-000000.arrow")
+    >>> attempt_of_frame("2-0-1/0-000000.arrow")
     (2, 0, 1)
     """
     found = _NAME.fullmatch(name)

@@ -24,7 +24,7 @@ from sparkfusion.runner.spark.connect.part_files import (
     WrittenPart,
     read_parts,
     write_part,
-    written_of,
+    written_part_of,
 )
 from sparkfusion.runner.spark.connect.task_rows import ANSWER, read_answers
 from sparkfusion.runner.spark.spark_errors import spark_error
@@ -131,7 +131,7 @@ class ConnectTables(SparkTables):
                 if not isinstance(failure, QueryCancelledError):
                     failure.message = f"Spark could not compute table {read.name!r}: {failure.message}"
                 raise failure from error
-            found += _spread(read.table, [written_of(answer) for answer in answers], table.parts)
+            found += _spread(read.table, [written_part_of(answer) for answer in answers], table.parts)
         return tuple(found)
 
     def parts_for(self, task_plan: bytes, parts: tuple[PartFile, ...] | None) -> tuple[PartFile, ...] | None:

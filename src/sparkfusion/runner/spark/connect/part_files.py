@@ -90,7 +90,7 @@ def read_parts(spec: PartsToRead, batches: Iterable[pa.RecordBatch]) -> Iterator
                         yield for_spark(reader.get_batch(index), target)
 
 
-def written_of(answer: bytes) -> WrittenPart:
+def written_part_of(answer: bytes) -> WrittenPart:
     return WrittenPart(**json.loads(answer))
 
 

@@ -49,7 +49,7 @@ class MailCall(TaskSide):
         self._beat_at = self._clock.now
         try:
             self.send(begin_message(address.query, feed, task))
-            self.first = self._answer_to("begun")[1].integer("first")
+            self.first = self._answer_to("started")[1].integer("first")
         except BaseException:
             self._give_up()
             raise
