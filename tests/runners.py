@@ -102,7 +102,7 @@ _ABOUT_PLANS = frozenset(
         "test_directories.py",
         "test_explain.py",
         "test_function_names.py",
-        "test_harness_rules.py",
+        "test_verify_rules.py",
         "test_lost_file_options.py",
         "test_maps.py",
         "test_not_distributed.py",

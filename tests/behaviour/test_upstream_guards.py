@@ -40,7 +40,7 @@ def test_joins_of_columns_with_one_name_find_their_rows(guarded: Session, case: 
     assert guarded.sql(case.sql).collect().num_rows == case.right
 
 
-def test_harness_compares_with_the_right_answer(connect: Connect, tmp_path: Path) -> None:
+def test_verify_compares_with_the_right_answer(connect: Connect, tmp_path: Path) -> None:
     session = connect(DISTRIBUTED)
     session.register_parquet("t", write_aggregates(tmp_path))
     assert all(verify_query(session, AGGREGATES.sql).passed for _ in range(3))

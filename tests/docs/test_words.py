@@ -1,4 +1,5 @@
-"""Pages, docstrings and messages use the words of docs/glossary.md: words that were given up do not come back."""
+"""Pages, docstrings, messages and names use the words of docs/glossary.md: words that were given up do not come
+back."""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ _RETIRED = {
     "fed table": "feed",
     "embedded": "in process",
     "harness": "verify",
+    "(?<!never-)(?<!time )travel(?:s|led|ling)?": "is sent, or is encoded in the plan",
     "what still runs": "name what runs",
     "is made to end": "is stopped",
     "worth of tasks": "tasks",
@@ -27,7 +29,6 @@ _RETIRED = {
     "takes a text": "must be a string",
     r"a number from \d": "at least",
     "tells no": "say what is unknown, or missing",
-    "do(?:es)? not travel": "is not sent, or is lost when the plan is encoded",
     "(?<!there )(?:is|are) no (?!longer|more|faster)": "is not a",
 }
 _ROW = re.compile(r"^\| ([^|]+) \|", re.MULTILINE)
@@ -52,6 +53,19 @@ def texts_of(source: str) -> list[str]:
     return [each for each in found if each]
 
 
+def names_in(source: str) -> set[str]:
+    """The names in Python code, as words: `_fed_table` and `FedTable` are both "fed table"."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        names = (getattr(node, field, None) for field in ("name", "id", "attr", "arg", "module", "asname"))
+        found |= {name_in_words(name) for name in names if isinstance(name, str)}
+    return found
+
+
+def name_in_words(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|[_.]+", " ", name).strip().lower()
+
+
 def _plain(node: ast.AST) -> str:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
@@ -65,6 +79,20 @@ def test_retired_words_do_not_come_back_in_docstrings_and_messages() -> None:
     texts = {path.relative_to(ROOT).as_posix(): " | ".join(texts_of(path.read_text())) for path in SOURCES}
     assert len(texts) > 300
     assert {path: found for path, text in texts.items() if (found := retired_in(text))} == {}
+
+
+def test_retired_words_do_not_come_back_in_names() -> None:
+    names = {path.relative_to(ROOT).as_posix(): names_in(path.read_text()) | {path.stem} for path in SOURCES}
+    assert sum(map(len, names.values())) > 10_000
+    found = {path: {name for name in each if retired_in(name_in_words(name))} for path, each in names.items()}
+    assert {path: each for path, each in found.items() if each} == {}
+
+
+@pytest.mark.parametrize(
+    "source", ["def _fed_table(): ...", "class FedTable: ...", "import a.harness", "x = FedTable()"]
+)
+def test_retired_words_are_found_in_names(source: str) -> None:
+    assert any(retired_in(name) for name in names_in(source))
 
 
 def test_texts_are_docstrings_and_constants_and_not_names() -> None:

@@ -104,7 +104,7 @@ def _settings(draw: st.DrawFn) -> Settings:
 
 
 def _any_rows(pen: Pen) -> str:
-    """A LIMIT without ORDER BY: the harness checks the count, and that the rows are among those that may come."""
+    """A LIMIT without ORDER BY: `verify` checks the count, and that the rows are among those that may come."""
     pen.note("limit without order")
     read = source(pen, 1, query)
     filtered = f" WHERE {condition(pen, read.fields)}" if pen.chance(50) else ""

@@ -27,14 +27,14 @@ class CaseError(AssertionError):
 
 @dataclass(frozen=True)
 class Answer:
-    """What the harness says, and whether a failure is one of plain DataFusion."""
+    """What `verify` says, and whether a failure is one of plain DataFusion."""
 
     result: VerifyResult
     upstream: bool
 
 
 def check_case(case: Case, runner: Runner = EMBEDDED) -> VerifyResult:
-    """The result of the harness; raises `CaseError` if it is a failure of ours or does not come at all."""
+    """The result of `verify`; raises `CaseError` if it is a failure of ours or does not come at all."""
     answers: queue.SimpleQueue[Answer | BaseException] = queue.SimpleQueue()
     # A thread that hangs in native code cannot be stopped, only left behind.
     threading.Thread(target=_run, args=(case, runner, answers), name="fuzz case", daemon=True).start()

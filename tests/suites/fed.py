@@ -1,4 +1,4 @@
-"""The same tables twice: registered as files, and fed. The harness compares the answers."""
+"""The same tables twice: registered as files, and fed. `verify` compares the answers."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class FedFrame:
 
 
 class FedSession:
-    """Two sessions as the harness sees one."""
+    """Two sessions as `verify` sees one."""
 
     def __init__(self, plain: Session, fed: Session) -> None:
         self._plain = plain

@@ -45,8 +45,8 @@ def run_statement(
     line.start()
     try:
         register_paths(session, sql)
-        frame = session.lazy_sql(sql)  # the stream runs statements that write, so progress shows them
-        with frame.stream() as stream:
+        query = session.lazy_sql(sql)  # the stream runs statements that write, so progress shows them
+        with query.stream() as stream:
             batches: Iterator[pa.RecordBatch] = stream
             if form in HELD_FORMATS:
                 batches = _then_stop(line, batches)

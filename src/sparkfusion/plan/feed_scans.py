@@ -24,7 +24,7 @@ _ANY_SIZE = 1 << 60
 
 
 @dataclass(frozen=True)
-class FedTable:
+class FeedTable:
     """How plans scan a feed.
 
     Attributes:
@@ -67,7 +67,7 @@ class UnitFile:
 
 
 def mark_feeds(
-    root: PlanNode, home: str, fed_table: Callable[[int], FedTable], tasks_for: Callable[[int], int]
+    root: PlanNode, home: str, feed_table: Callable[[int], FeedTable], tasks_for: Callable[[int], int]
 ) -> tuple[FeedScan, ...]:
     """Turn scans of files below `home`, named `<table>/…`, into scans of feeds, in place.
 
@@ -79,10 +79,10 @@ def mark_feeds(
     for node in walk(root):
         table = _table_of(node, prefix)
         if table is not None:
-            fed = fed_table(table)
+            feed = feed_table(table)
             conf = node.arrow_scan.base_conf
-            scan = FeedScan(len(found), table, fed.tasks_of(tasks_for), columns_read(conf))
-            _make_feed_scan(node, fed, scan)
+            scan = FeedScan(len(found), table, feed.tasks_of(tasks_for), columns_read(conf))
+            _make_feed_scan(node, feed, scan)
             found.append(scan)
     if found:
         _offer_predicates(root)
@@ -99,15 +99,15 @@ def _table_of(node: PlanNode, prefix: str) -> int | None:
     return None
 
 
-def _make_feed_scan(node: PlanNode, fed: FedTable, scan: FeedScan) -> None:
+def _make_feed_scan(node: PlanNode, feed: FeedTable, scan: FeedScan) -> None:
     conf = pb.FileScanConf()
     conf.CopyFrom(node.arrow_scan.base_conf)
     del conf.file_groups[:]
     for part in range(scan.tasks):
-        path = f"{_PREFIX}{scan.feed}/{part}/{fed.name.replace('/', '_')}"
-        conf.file_groups.add().files.add(path=path, size=(fed.bytes or 0) // scan.tasks)
-    conf.table_partition_cols.extend(fed.partition_columns)
-    made = decode(fed.template)
+        path = f"{_PREFIX}{scan.feed}/{part}/{feed.name.replace('/', '_')}"
+        conf.file_groups.add().files.add(path=path, size=(feed.bytes or 0) // scan.tasks)
+    conf.table_partition_cols.extend(feed.partition_columns)
+    made = decode(feed.template)
     made_conf = file_scan_conf(made)
     assert made_conf is not None
     made_conf.CopyFrom(conf)

@@ -15,7 +15,7 @@ from sparkfusion.plan.stage import StageGraph
 from sparkfusion.runner.base import QueryJob, RunningJob
 from sparkfusion.runner.coordinated_job import begin_or_cancel
 from sparkfusion.runner.members import Member, at_once
-from sparkfusion.runner.travelling_functions import TravellingFunctions
+from sparkfusion.runner.pickled_functions import PickledFunctions
 from sparkfusion.runner.worker_job import WorkerJob
 from sparkfusion.shared_secrets import new_secret
 from sparkfusion.transport.base import WorkerChannel
@@ -59,7 +59,7 @@ class ClusterRunner:
     def start(self, job: QueryJob) -> RunningJob:
         members = self._usable()
         self._known = _seats(members)
-        running = WorkerJob(job, members, TravellingFunctions.pickle_all(job, "workers"), self._cluster)
+        running = WorkerJob(job, members, PickledFunctions.pickle_all(job, "workers"), self._cluster)
         self._jobs.add(running)
         return begin_or_cancel(running)
 

@@ -13,7 +13,7 @@ from sparkfusion.plan.stage import StageGraph
 from sparkfusion.runner.base import QueryJob, RunningJob
 from sparkfusion.runner.coordinated_job import begin_or_cancel, task_memory
 from sparkfusion.runner.members import Member
-from sparkfusion.runner.travelling_functions import TravellingFunctions
+from sparkfusion.runner.pickled_functions import PickledFunctions
 from sparkfusion.runner.worker_job import WorkerJob
 from sparkfusion.transport.in_process import InProcessChannel
 from sparkfusion.transport.process.children import Children
@@ -71,9 +71,9 @@ class LocalJob(WorkerJob):
     """One query on a worker of its own."""
 
     def __init__(self, job: QueryJob, rewrites: list[NamedRewrite], children: Children | None) -> None:
-        functions = TravellingFunctions()
+        functions = PickledFunctions()
         if children is not None:
-            functions = TravellingFunctions.pickle_all(job, "task processes (sparkfusion.task_processes is on)")
+            functions = PickledFunctions.pickle_all(job, "task processes (sparkfusion.task_processes is on)")
         self._service = WorkerService(_options(job, children), _no_peers, rewrites)
         super().__init__(
             job, [Member(InProcessChannel("this process", self._service), self._service.info())], functions, near=True

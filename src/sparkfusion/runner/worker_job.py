@@ -27,9 +27,9 @@ from sparkfusion.runner.base import QueryJob
 from sparkfusion.runner.coordinated_job import CLOSED_BY_CONSUMER, CoordinatedJob, task_memory
 from sparkfusion.runner.members import Member, Members, NoWorkerError, at_once
 from sparkfusion.runner.passed import AttemptRows, OtherRowsError, PassedRows
+from sparkfusion.runner.pickled_functions import PickledFunctions
 from sparkfusion.runner.pool import TaskPool
 from sparkfusion.runner.query_state import HEAD
-from sparkfusion.runner.travelling_functions import TravellingFunctions
 from sparkfusion.shared_secrets import new_secret
 from sparkfusion.transport.membership import Cluster, RoutedTask
 from sparkfusion.worker.cancel import CancelToken
@@ -58,7 +58,7 @@ class WorkerJob(CoordinatedJob):
         self,
         job: QueryJob,
         members: Sequence[Member],
-        functions: TravellingFunctions,
+        functions: PickledFunctions,
         cluster: Cluster = NOBODY,
         *,
         near: bool = False,

@@ -292,7 +292,7 @@ class DataFrame(DataFrameVerbs, DataFrameWrites):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The rows as an Arrow stream, for any library that reads one. The query runs while it is read."""
         running = self.stream()
-        first = list(itertools.islice(running, 1))  # settles the schema
+        first = list(itertools.islice(running, 1))  # the schema is known with the first batch
         reader = pa.RecordBatchReader.from_batches(running.schema, itertools.chain(first, running))
         return reader.__arrow_c_stream__(requested_schema)
 

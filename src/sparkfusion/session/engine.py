@@ -47,7 +47,7 @@ from sparkfusion.session.whole_job import WholeJob
 from sparkfusion.session.write import CopyTarget, RowCopier, WriteJob
 from sparkfusion.session.write_modes import CommittingJob, WriteMode, prepare_write
 from sparkfusion.worker.copy import CopySpec
-from sparkfusion.worker.task_context import list_files_anew
+from sparkfusion.worker.task_context import turn_off_listing_cache
 
 _DEFAULTS = {"datafusion.catalog.information_schema": "true", **GUARDED_DEFAULTS}
 _LACKED_MEMORY = "wider tasks lacked memory, and cannot spill"
@@ -70,7 +70,7 @@ class Engine:
         self.settings = SessionSettings(self.context, config.Settings())
         self.tables = SessionTables(self.context, self.settings, runner.spark)
         self.spark_dialect = SparkDialect(self.context, self.settings, self.tables)
-        list_files_anew(self.context)
+        turn_off_listing_cache(self.context)
         self._runner = runner
         self._event_log = EventLog(lambda: self.settings.ours.text("event_log"), self.describe_runner)
         self._subscribers: list[Subscriber] = [self._event_log, log_event]

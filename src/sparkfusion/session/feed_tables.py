@@ -14,7 +14,7 @@ from datafusion import SessionContext
 from sparkfusion.errors import UserError, clean_message
 from sparkfusion.feed.feed import FeedDeclaration, WorkUnitFeed
 from sparkfusion.ids import FeedId
-from sparkfusion.plan.feed_scans import FedTable, FeedScan, mark_feeds
+from sparkfusion.plan.feed_scans import FeedScan, FeedTable, mark_feeds
 from sparkfusion.plan.wire import PlanNode, encode, file_scan_conf, walk
 from sparkfusion.plan.wire import decode as decode_plan
 from sparkfusion.session.feed_options import FeedOptions
@@ -98,14 +98,14 @@ class FeedTables:
         if self._placeholders.home is None:
             return ()
         chosen = tuple((name, value) for name, value in session_options.items() if name.startswith(_SCAN_OPTIONS))
-        return mark_feeds(root, str(self._placeholders.home), lambda table: self._fed_table(table, chosen), tasks_for)
+        return mark_feeds(root, str(self._placeholders.home), lambda table: self._feed_table(table, chosen), tasks_for)
 
-    def _fed_table(self, table: int, session_options: tuple[tuple[str, str], ...]) -> FedTable:
+    def _feed_table(self, table: int, session_options: tuple[tuple[str, str], ...]) -> FeedTable:
         name, _, options = self._feeds[table]
         key = table, session_options
         if key not in self._templates:
             self._templates[key] = _template(name, options, dict(session_options))
-        return FedTable(
+        return FeedTable(
             name, self._templates[key], options.partition_columns, options.tasks, options.partitions, options.bytes
         )
 

@@ -96,11 +96,11 @@ class ObjectStores:
         made_there = {key: store for key, store in stores.items() if store.function is not None}
         if len(made_there) < len(stores):
             for url in sorted(_stores_read(plans)):
-                _check_travels(stores, url)
+                _check_can_be_sent(stores, url)
         return StoreRecipe(tuple((*key, store.pickled) for key, store in made_there.items())) if made_there else None
 
 
-def _check_travels(stores: _Stores, url: str) -> None:
+def _check_can_be_sent(stores: _Stores, url: str) -> None:
     serving = [store for key, store in stores.items() if _serves(key, url)]
     if serving and all(store.function is None for store in serving):
         scheme = serving[-1].scheme

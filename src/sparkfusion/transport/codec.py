@@ -123,7 +123,7 @@ def order_of(fields: Fields, blobs: Sequence[memoryview]) -> TaskOrder:
 
 
 def _feed_fields(feed: FeedInput) -> dict[str, Any]:
-    """All but the schema, which travels as a blob."""
+    """All but the schema, which is sent as a blob."""
     return {name: value for name, value in asdict(feed).items() if name != "schema"}
 
 

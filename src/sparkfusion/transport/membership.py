@@ -39,7 +39,7 @@ class Cluster:
         token: what the workers were started with; SPARKFUSION_TOKEN if it is not given.
         ca, certificate, key: PEM files: who signed the workers' certificates; what we show to them.
         routing: where a task runs.
-        extensions: settings that travel with every task to the extensions of workers.
+        extensions: settings that are sent with every task to the extensions of workers.
     """
 
     workers: Sequence[str] | Resolver

@@ -6,9 +6,9 @@
 from sparkfusion.verify.compare import Comparison, Difference, compare_tables
 from sparkfusion.verify.compare_options import CompareOptions
 from sparkfusion.verify.declared_order import OrderKey
-from sparkfusion.verify.harness import assert_distributed_eq, verify_query
 from sparkfusion.verify.report import Report
 from sparkfusion.verify.result import Leg, Outcome, VerifyResult
+from sparkfusion.verify.run_legs import assert_distributed_eq, verify_query
 
 __all__ = [
     "CompareOptions",

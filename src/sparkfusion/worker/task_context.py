@@ -87,6 +87,6 @@ def _add_functions(context: SessionContext, options: Mapping[str, str]) -> None:
         raise UserError(f"the task calls Spark functions that are not known here: {error.args[0]}") from None
 
 
-def list_files_anew(context: SessionContext) -> None:
+def turn_off_listing_cache(context: SessionContext) -> None:
     """Turn off a context's cache of file listings, so that each of its queries sees the files that exist then."""
     context.sql("SET datafusion.runtime.list_files_cache_limit = '0'")

@@ -11,8 +11,8 @@ from datafusion import SessionConfig, SessionContext
 from sparkfusion.errors import InternalError
 from sparkfusion.plan.distribute import ISOLATION_OPTIONS, distribute
 from sparkfusion.plan.feed_scans import (
-    FedTable,
     FeedScan,
+    FeedTable,
     UnitFile,
     bind_feed,
     feed_of,
@@ -39,7 +39,7 @@ class Planned:
             config = config.set(name, value)
         self.context = SessionContext(config)
         self.context.register_record_batches("t", [[pa.record_batch({"k": pa.array([1], pa.int64()), "name": ["x"]})]])
-        self.tables: dict[int, FedTable] = {}
+        self.tables: dict[int, FeedTable] = {}
         for number, (name, tasks) in enumerate((("f", 3), ("g", 2))):
             directory = home / str(number)
             directory.mkdir()
@@ -51,7 +51,7 @@ class Planned:
                 for node in walk(decode(self.context.table(name).execution_plan().to_bytes(self.context)))
                 if file_scan_conf(node) is not None
             )
-            self.tables[number] = FedTable(name, template, tasks=tasks)
+            self.tables[number] = FeedTable(name, template, tasks=tasks)
 
     def root(self, sql: str) -> tuple[PlanNode, tuple[FeedScan, ...]]:
         root = decode(self.context.sql(sql).execution_plan().to_bytes(self.context))
@@ -104,7 +104,7 @@ def test_a_plan_without_fed_tables_is_left_alone(planned: Planned) -> None:
 def test_how_many_tasks_read_a_feed(
     tasks: int | None, partitions: int | None, bytes: int | None, expected: int
 ) -> None:
-    fed = FedTable("f", b"", (), tasks, partitions, bytes)
+    fed = FeedTable("f", b"", (), tasks, partitions, bytes)
     assert fed.tasks_of(lambda size: 1 if size < 100 else 9) == expected
 
 

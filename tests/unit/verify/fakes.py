@@ -1,4 +1,4 @@
-"""A session whose three legs can be told to lie: plain DataFusion behind the methods that the harness uses."""
+"""A session whose three legs can be told to lie: plain DataFusion behind the methods that `verify` uses."""
 
 from __future__ import annotations
 

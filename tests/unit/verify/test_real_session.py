@@ -1,4 +1,4 @@
-"""The harness on a real session: it proves a real query, and finds a fault put into one."""
+"""`verify` on a real session: it proves a real query, and finds a fault put into one."""
 
 from __future__ import annotations
 

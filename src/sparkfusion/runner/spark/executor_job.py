@@ -27,6 +27,7 @@ from sparkfusion.ids import FeedId, SourceFile, StageId, TaskKey
 from sparkfusion.plan.sizing import is_light
 from sparkfusion.runner.base import QueryJob
 from sparkfusion.runner.coordinated_job import CLOSED_BY_CONSUMER, CoordinatedJob, task_memory
+from sparkfusion.runner.pickled_functions import PickledFunctions
 from sparkfusion.runner.query_state import HEAD
 from sparkfusion.runner.spark.executor_memory import ExecutorBudget
 from sparkfusion.runner.spark.feeding import LazyFeedServer, served_query
@@ -35,7 +36,6 @@ from sparkfusion.runner.spark.mail.mail_server import MailServer
 from sparkfusion.runner.spark.spark_errors import error_of, spark_error
 from sparkfusion.runner.spark.spark_task import InPlace, SparkAnswer, StageWiring, TaskWiring
 from sparkfusion.runner.spark.tagged_jobs import TaggedJobs
-from sparkfusion.runner.travelling_functions import TravellingFunctions
 from sparkfusion.transport.feed_address import FeedAddress, MailAddress
 from sparkfusion.worker.copy import CopySink
 from sparkfusion.worker.task import TaskInput, TaskOrder, TaskReport
@@ -65,7 +65,7 @@ class ExecutorJob(CoordinatedJob):
         waiting = len(job.graph.stages) + len(job.feeds)
         super().__init__(job, waiting + available_cores(), unsplit=unsplit)
         self._attempts = attempts
-        self._functions = TravellingFunctions.pickle_all(job, "Spark executors")
+        self._functions = PickledFunctions.pickle_all(job, "Spark executors")
         self._memory_used = 0
         self._tasks_lock = threading.Lock()
         self._waiting: dict[TaskKey, TaskOrder] = {}

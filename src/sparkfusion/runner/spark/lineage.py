@@ -17,6 +17,7 @@ from sparkfusion.ids import StageId, TaskKey
 from sparkfusion.plan.isolate import isolate
 from sparkfusion.plan.stage import Stage, StageGraph
 from sparkfusion.runner.base import QueryJob
+from sparkfusion.runner.pickled_functions import PickledFunctions
 from sparkfusion.runner.spark.body import run_for_spark, run_on_executor
 from sparkfusion.runner.spark.casts import for_spark, table_for_spark
 from sparkfusion.runner.spark.classic_tables import ClassicTables
@@ -28,7 +29,6 @@ from sparkfusion.runner.spark.rows import RowPlan, as_dataset, shuffle
 from sparkfusion.runner.spark.spark_task import ProducerAttempt, StageWiring, TaskWiring, ToRows, pack_task
 from sparkfusion.runner.spark.spark_types import spark_arrow_schema, spark_schema
 from sparkfusion.runner.spark.wiring import Output, wire
-from sparkfusion.runner.travelling_functions import TravellingFunctions
 from sparkfusion.worker.task import TaskOrder
 
 
@@ -70,7 +70,7 @@ class _LineageBuilder:
         self._spark = session.sparkContext
         self._tables = tables
         self._memory = memory
-        self._recipe = TravellingFunctions.pickle_all(job, "Spark executors").recipe
+        self._recipe = PickledFunctions.pickle_all(job, "Spark executors").recipe
         self._outputs: dict[StageId, dict[int, Output]] = {}
 
     def last_rows(self) -> Any:

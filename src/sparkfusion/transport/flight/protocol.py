@@ -17,7 +17,7 @@ PIECE_BYTES = 4 * 1024 * 1024
 RENEW_SECONDS = 0.5
 
 PIECES = pa.schema([pa.field("file", pa.uint32()), pa.field("data", pa.large_binary())])
-"""Bytes of files travel as they are: a frame is neither decompressed nor encoded again on its way."""
+"""Bytes of files are sent as they are: a frame is neither decompressed nor encoded again on its way."""
 
 
 def bearer(token: str) -> str:

@@ -13,14 +13,14 @@ from sparkfusion.runner.base import QueryJob
 
 
 @dataclass(frozen=True)
-class TravellingFunctions:
+class PickledFunctions:
     """Pickled once for each query. Empty if tasks run in this process."""
 
     recipe: bytes | None = None
     readers: Mapping[FeedId, bytes | None] = field(default_factory=dict)
 
     @classmethod
-    def pickle_all(cls, job: QueryJob, target: str) -> TravellingFunctions:
+    def pickle_all(cls, job: QueryJob, target: str) -> PickledFunctions:
         recipe = _pickle(job.recipe(), "what makes the session's object stores", target)
         readers = {each.feed: _pickle(each.reader, f"the reader of table {each.table!r}", target) for each in job.feeds}
         return cls(recipe, readers)

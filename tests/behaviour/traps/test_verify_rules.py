@@ -1,4 +1,4 @@
-"""What the harness takes for proof, and which differences it lets pass."""
+"""What `verify` takes for proof, and which differences it lets pass."""
 
 from __future__ import annotations
 
