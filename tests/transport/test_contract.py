@@ -322,7 +322,7 @@ def test_a_worker_that_closes_sends_its_tasks_elsewhere(start: StartTwo, tmp_pat
 
 
 def test_a_query_that_is_not_held_runs_nothing(channel: WorkerChannel) -> None:
-    with pytest.raises(ExternalError, match="not on this worker"):
+    with pytest.raises(ExternalError, match="this worker does not know query q9"):
         channel.run(order_of_sql("select 1", TaskKey("q9", 1, 0), channel.address), NO_ROWS, CancelToken())
 
 
