@@ -15,7 +15,7 @@ from datafusion import udf
 from pyspark.sql import SparkSession
 
 from sparkfusion import ExternalError, Session
-from sparkfusion.transport.flight.feed_server import FeedServer
+from sparkfusion.runner.spark.driver_calls.feed_server import FeedServer
 from tests.behaviour.parts import DISTRIBUTED, assert_distributed_like_single_node, write_parts
 from tests.behaviour.probes import Gate, holding_udf, until
 from tests.conftest import Connect

@@ -13,17 +13,17 @@ from dataclasses import replace
 import pytest
 
 from sparkfusion import ExternalError
-from sparkfusion.transport.flight.feed_server import FeedServer
-from sparkfusion.transport.flight.register_call import RegisterAddress, RegisterCall
-from sparkfusion.transport.flight.registry import LEAVE, SPARE, WELCOME, Registry
+from sparkfusion.runner.spark.driver_calls.feed_server import FeedServer
+from sparkfusion.runner.spark.driver_calls.register_call import RegisterAddress, RegisterCall
+from sparkfusion.runner.spark.driver_calls.registry import LEAVE, SPARE, WELCOME, Registry
 from tests.behaviour.probes import until
 
 LOOPBACK = "127.0.0.1"
 LAUNCH = 0
 DRIVER = """
 import time
-from sparkfusion.transport.flight.feed_server import FeedServer
-from sparkfusion.transport.flight.registry import Registry
+from sparkfusion.runner.spark.driver_calls.feed_server import FeedServer
+from sparkfusion.runner.spark.driver_calls.registry import Registry
 server = FeedServer("127.0.0.1", 0)
 print(server.port, server.add_registry(Registry().serve), flush=True)
 time.sleep(60)

@@ -16,24 +16,24 @@ from pyspark import TaskContext
 
 from sparkfusion.config import available_cores, task_share
 from sparkfusion.errors import InternalError, LostInputError, SparkfusionError, classify
-from sparkfusion.exchange.remote import upload
 from sparkfusion.exchange.store import BorrowedStore
 from sparkfusion.ids import FeedId
 from sparkfusion.runner.spark.chunks import Origin, chunks_of, failure_of
+from sparkfusion.runner.spark.feed_address import FeedAddress, MailAddress
 from sparkfusion.runner.spark.inputs import bind_parts, bring_inputs, take_rows, unpack_carried
 from sparkfusion.runner.spark.mail.mail_call import MailCall
 from sparkfusion.runner.spark.receive import receive
 from sparkfusion.runner.spark.spark_task import SparkAnswer, StageWiring, ToRows, ToUrl, pack_answer, row_key
 from sparkfusion.runner.spark.task_directories import TaskDirectories, task_directories
+from sparkfusion.runner.spark.transfers import upload
 from sparkfusion.transport.codec import pack_error
-from sparkfusion.transport.feed_address import FeedAddress, MailAddress
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds, TaskStores, carry_out
 from sparkfusion.worker.task import TaskOrder, TaskReport
 from sparkfusion.worker.task_context import Surroundings
 
 if TYPE_CHECKING:
-    from sparkfusion.transport.flight.feed_call import FeedCall
+    from sparkfusion.runner.spark.driver_calls.feed_call import FeedCall
 
 
 def run_on_executor(stage: StageWiring, records: Iterable[bytes]) -> Iterator[bytes]:
@@ -160,7 +160,7 @@ class _SparkAttempt:
 def _feed_call(address: FeedAddress | MailAddress, feed: FeedId, task: int) -> FeedCall | MailCall:
     if isinstance(address, MailAddress):
         return MailCall(address, feed, task)
-    from sparkfusion.transport.flight.feed_call import FeedCall  # other tasks need no Flight
+    from sparkfusion.runner.spark.driver_calls.feed_call import FeedCall  # other tasks need no Flight
 
     return FeedCall(address, feed, task)
 

@@ -29,6 +29,7 @@ from sparkfusion.runner.base import QueryJob
 from sparkfusion.runner.coordinated_job import CLOSED_BY_CONSUMER, CoordinatedJob, task_memory
 from sparkfusion.runner.query_state import HEAD
 from sparkfusion.runner.spark.executor_memory import ExecutorBudget
+from sparkfusion.runner.spark.feed_address import FeedAddress, MailAddress
 from sparkfusion.runner.spark.feeding import LazyFeedServer, served_query
 from sparkfusion.runner.spark.file_stores import SparkStore
 from sparkfusion.runner.spark.mail.mail_server import MailServer
@@ -36,7 +37,6 @@ from sparkfusion.runner.spark.spark_errors import error_of, spark_error
 from sparkfusion.runner.spark.spark_task import InPlace, SparkAnswer, StageWiring, TaskWiring
 from sparkfusion.runner.spark.tagged_jobs import TaggedJobs
 from sparkfusion.runner.travelling_functions import TravellingFunctions
-from sparkfusion.transport.feed_address import FeedAddress, MailAddress
 from sparkfusion.worker.copy import CopySink
 from sparkfusion.worker.task import TaskInput, TaskOrder, TaskReport
 from sparkfusion.worker.task_context import Surroundings

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import flight
 
 from sparkfusion.errors import ExternalError, first_words
-from sparkfusion.transport.flight.certificate import open_client
+from sparkfusion.runner.spark.driver_calls.certificate import open_client
 from sparkfusion.transport.flight.protocol import SECRET_HEADER, WORKER, end_call
 from sparkfusion.transport.message import SMALL_MESSAGE, pack, unpack
 

@@ -11,10 +11,10 @@ from pyarrow import flight
 
 from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionError, first_words
 from sparkfusion.ids import FeedId
+from sparkfusion.runner.spark.driver_calls.certificate import open_client
+from sparkfusion.runner.spark.feed_address import FeedAddress
+from sparkfusion.runner.spark.feed_service import MOST_BYTES
 from sparkfusion.transport.codec import error_of
-from sparkfusion.transport.feed_address import FeedAddress
-from sparkfusion.transport.feed_service import MOST_BYTES
-from sparkfusion.transport.flight.certificate import open_client
 from sparkfusion.transport.flight.protocol import FEED, SECRET_HEADER, end_call
 from sparkfusion.transport.message import SMALL_MESSAGE, pack, unpack
 from sparkfusion.transport.task_side import TaskSide, begin_message
