@@ -21,7 +21,6 @@ from sparkfusion.errors import (
     classify,
 )
 from sparkfusion.exchange.channel import ChannelClosedError
-from sparkfusion.exchange.sink import FileSink, Sink
 from sparkfusion.exchange.store import SHARED_MEMORY
 from sparkfusion.ids import FeedId, SourceFile, StageId, TaskKey
 from sparkfusion.plan.sizing import is_light
@@ -37,7 +36,7 @@ from sparkfusion.runner.spark.spark_errors import error_of, spark_error
 from sparkfusion.runner.spark.spark_task import InPlace, SparkAnswer, StageWiring, TaskWiring
 from sparkfusion.runner.spark.tagged_jobs import TaggedJobs
 from sparkfusion.runner.travelling_functions import TravellingFunctions
-from sparkfusion.worker.copy import CopySink
+from sparkfusion.worker.carry_out import TaskStores
 from sparkfusion.worker.task import TaskInput, TaskOrder, TaskReport
 from sparkfusion.worker.task_context import Surroundings
 
@@ -111,7 +110,7 @@ class ExecutorJob(CoordinatedJob):
         elif self._belongs_here(orders):
             self._store.expect_here(orders[0].key.stage)
             for order in orders:
-                self.run_here(order, self._sink_here(order))
+                self.run_here(order)
         elif orders[0].destination == "consumer" and not self._store.readable_at_once:
             # a job for each task, so that its rows flow
             for order in orders:
@@ -130,19 +129,16 @@ class ExecutorJob(CoordinatedJob):
             self._is_small[stage.id] = small and is_light(stage.plan) and not self._reads_tables(stage.plan)
         return self._is_small[stage.id]
 
-    def _sink_here(self, order: TaskOrder) -> Sink | None:
-        """The sink for a task of a small stage; None if its rows go to the consumer."""
-        assert self._store.here is not None
-        if order.writes is not None:
-            return CopySink(order.key, self._store.here, order.writes)
-        return FileSink(order.key, self._store.here, self._compression) if order.destination == "store" else None
-
     def stop_tasks(self) -> None:
         super().stop_tasks()
         self._jobs.stop()
 
     def bring(self, order: TaskOrder) -> TaskOrder:
-        return replace(order, inputs=self._store.bring_here(order.inputs))
+        return replace(order, inputs=self._store.bring_here(order.inputs), compression=self._compression)
+
+    def stores(self) -> TaskStores | None:
+        here = self._store.here
+        return TaskStores(here, here) if here is not None else None
 
     def surroundings(self, order: TaskOrder) -> Surroundings:
         """The task spills to the query's own directory, which is always removed."""
