@@ -33,7 +33,7 @@ from sparkfusion.runner.spark.feeding import LazyFeedServer, served_query
 from sparkfusion.runner.spark.file_stores import SparkStore
 from sparkfusion.runner.spark.mail.mail_server import MailServer
 from sparkfusion.runner.spark.spark_errors import error_of, spark_error
-from sparkfusion.runner.spark.spark_task import InPlace, SparkAnswer, StageWiring, TaskWiring
+from sparkfusion.runner.spark.spark_task import InPlace, SparkAnswer, StageWiring
 from sparkfusion.runner.spark.tagged_jobs import TaggedJobs
 from sparkfusion.runner.travelling_functions import TravellingFunctions
 from sparkfusion.worker.carry_out import TaskStores
@@ -226,7 +226,7 @@ class ExecutorJob(CoordinatedJob):
             carried=self._store.carried_to(tasks),
         )
 
-    def _order(self, order: TaskOrder, wiring: TaskWiring, siblings: int) -> TaskOrder:
+    def _order(self, order: TaskOrder, siblings: int) -> TaskOrder:
         """The order as an executor gets it. Only rows of a feed go to the consumer while their task runs."""
         return replace(
             order,
