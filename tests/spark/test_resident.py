@@ -200,7 +200,7 @@ def test_workers_that_cannot_register_are_not_waited_for_again(
         assert_distributed_like_single_node(session.sql(GROUPED))
     assert active_jobs(spark) == []
     assert "resident workers did not start: a Spark task failed" in caplog.text
-    assert "the driver does not answer at 127.0.0.1" in place_of(session)
+    assert "the driver's feed server at 127.0.0.1" in place_of(session)
     caplog.clear()
     assert_distributed_like_single_node(session.sql(GROUPED))
     assert "did not start" not in caplog.text
