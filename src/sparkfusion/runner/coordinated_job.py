@@ -13,7 +13,7 @@ import pyarrow as pa
 from sparkfusion.config import task_share
 from sparkfusion.config.memory_limits import memory_share, spill_directory
 from sparkfusion.errors import QueryCancelledError, SparkfusionError, classify
-from sparkfusion.exchange.channel import Channel, ChannelClosedError
+from sparkfusion.exchange.channel import Channel
 from sparkfusion.exchange.delivery import Delivery
 from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.ids import TaskKey
@@ -67,10 +67,7 @@ class CoordinatedJob(ABC):
     # ---- the consumer's side
 
     def next_frame(self) -> pa.RecordBatch | None:
-        try:
-            return self._channel.get()
-        except ChannelClosedError:
-            raise QueryCancelledError("the query was closed while its rows were read") from None
+        return self._channel.next_frame()
 
     def cancel(self, reason: str = "the query was cancelled") -> None:
         self._coordinator.cancel(reason)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark import TaskContext
 
-from sparkfusion.config import available_cores, task_share
+from sparkfusion.config import available_cores
 from sparkfusion.errors import InternalError, LostInputError, SparkfusionError, classify
 from sparkfusion.exchange.store import BorrowedStore
 from sparkfusion.ids import FeedId
@@ -110,8 +110,7 @@ class _SparkAttempt:
             there = unpack_carried(self._order.inputs, self._stage.carried, self._inputs)
             here = bring_inputs(there, self._stage.frames_url, self._inputs)
             order = replace(self._order, plan=plan, inputs=(*here, *taken.inputs))
-            memory = order.memory_limit or task_share(order.partitions, available_cores())
-            around = Surroundings(memory, self._spills)
+            around = Surroundings(order.memory_on(available_cores()), self._spills)
             with self._open_feed(order) as (order, ends):
                 report = carry_out(order, around, TaskStores(self._store, self._store), ends, CancelToken())
             report = self._publish(report)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from sparkfusion.config import machine_memory
+from sparkfusion.config.machine_limits import frame_memory, machine_memory
 from sparkfusion.errors import ExternalError
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.owned import OwnedDirectory
@@ -127,8 +127,7 @@ class QueryStores:
     def __init__(
         self, query: QueryId, secret: str, options: WorkerOptions, order: TaskOrder, peers: Peers | None
     ) -> None:
-        most = machine_memory()
-        memory = MemoryBudget(most // 8 if order.store_memory < 0 else min(order.store_memory, most))
+        memory = MemoryBudget(frame_memory() if order.store_memory < 0 else min(order.store_memory, machine_memory()))
         self._frames = LocalFrameStore(query, memory_budget=memory, directory=options.directory)
         self._fetched = LocalFrameStore(query, memory_budget=memory, directory=options.directory)
         self._disk = LocalFrameStore(query, memory_budget=0, directory=options.directory)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from sparkfusion.config import machine_memory, resident_bytes, task_share
+from sparkfusion.config import machine_memory, resident_bytes
 from sparkfusion.errors import (
     ExternalError,
     LostInputError,
@@ -232,8 +232,7 @@ class WorkerService:
                 self._under_way -= 1
 
     def _memory_of(self, order: TaskOrder) -> int:
-        own = task_share(order.partitions, self._options.slots, self._options.task_memory or None)
-        return min(order.memory_limit or own, machine_memory())
+        return min(order.memory_on(self._options.slots, self._options.task_memory or None), machine_memory())
 
     def _bring(
         self, order: TaskOrder, held: HeldQuery, stores: QueryStores, cancel: CancelToken
