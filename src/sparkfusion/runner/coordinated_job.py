@@ -6,6 +6,7 @@ import functools
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import pyarrow as pa
@@ -26,7 +27,7 @@ from sparkfusion.runner.query_state import HEAD, Policy
 from sparkfusion.worker import open_work
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds, TaskStores, carry_out
-from sparkfusion.worker.task import TaskOrder, TaskReport
+from sparkfusion.worker.task import Fetched, TaskOrder, TaskReport
 from sparkfusion.worker.task_context import Surroundings
 from sparkfusion.worker.user_functions import OwnFunctions
 
@@ -157,18 +158,19 @@ class CoordinatedJob(ABC):
 
         try:
             ends, own = TaskEnds(pass_on), OwnFunctions(self._job.prepare)
-            report = carry_out(self.bring(order), self.surroundings(order), self.stores(), ends, token, own)
+            brought, fetched = self.bring(order, token)
+            report = carry_out(brought, self.surroundings(order), self.stores(), ends, token, own)
         except BaseException as error:  # a panic in native code must fail the query, not the pool's thread
             self._coordinator.report_failure(order.key, classify(error, order.key), final=streamed)
         else:
-            self._coordinator.report_success(report)
+            self._coordinator.report_success(replace(report, fetched=fetched))
         finally:
             with self._lock:
                 self._tokens.pop(order.key, None)
 
-    def bring(self, order: TaskOrder) -> TaskOrder:
-        """The order of a task that runs here, with its inputs in files of this machine."""
-        return order
+    def bring(self, order: TaskOrder, cancel: CancelToken) -> tuple[TaskOrder, tuple[Fetched, ...]]:
+        """The order of a task that runs here, with its inputs in files of this machine, and what had to be fetched."""
+        return order, ()
 
     def stores(self) -> TaskStores | None:
         """Where tasks that run here write; None if only the head runs here, whose rows go to the consumer."""

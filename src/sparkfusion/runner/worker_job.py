@@ -76,7 +76,6 @@ class WorkerJob(CoordinatedJob):
         self._made_on: dict[TaskKey, Member] = {}
         self._passed: dict[tuple[StageId, int], PassedRows] = {}
         self._tried: dict[tuple[StageId, int], set[str]] = {}
-        self._head_fetched: tuple[Fetched, ...] = ()
         secret = new_secret()
         budget = settings.store_memory_or_default()
         self._store = LocalFrameStore(job.query, memory_budget=budget, directory=settings.directory())
@@ -116,23 +115,17 @@ class WorkerJob(CoordinatedJob):
             pool = self._pool if order.feed is None else self._fed
             pool.submit(functools.partial(self._run_there, order, self._token(order.key)))
 
-    def bring(self, order: TaskOrder) -> TaskOrder:
+    def bring(self, order: TaskOrder, cancel: CancelToken) -> tuple[TaskOrder, tuple[Fetched, ...]]:
         """Fetch the head's inputs. The head can start again as long as the consumer has none of its rows."""
         if self._near:
-            return order
+            return order, ()
         try:
-            inputs, self._head_fetched = self._inputs.bring(
-                order.key, order.inputs, "", lambda name: None, self._tokens[order.key]
-            )
+            inputs, fetched = self._inputs.bring(order.key, order.inputs, "", lambda name: None, cancel)
         except LostInputError as error:
             for stage, number, attempt in error.lost:
                 self._coordinator.report_lost_output(stage, number, attempt, unread=True)
             raise
-        return replace(order, inputs=inputs)
-
-    def reports(self) -> list[TaskReport]:
-        found = super().reports()
-        return [replace(each, fetched=self._head_fetched) if each.key.stage == HEAD else each for each in found]
+        return replace(order, inputs=inputs), fetched
 
     def discard(self, key: TaskKey) -> None:
         """Remove the files of an attempt that failed or was given up. Output of a finished attempt stays until the

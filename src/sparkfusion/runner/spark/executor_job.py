@@ -36,8 +36,9 @@ from sparkfusion.runner.spark.spark_errors import error_of, spark_error
 from sparkfusion.runner.spark.spark_task import InPlace, SparkAnswer, StageWiring
 from sparkfusion.runner.spark.tagged_jobs import TaggedJobs
 from sparkfusion.runner.travelling_functions import TravellingFunctions
+from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskStores
-from sparkfusion.worker.task import TaskInput, TaskOrder, TaskReport
+from sparkfusion.worker.task import Fetched, TaskInput, TaskOrder, TaskReport
 from sparkfusion.worker.task_context import Surroundings
 
 
@@ -133,8 +134,8 @@ class ExecutorJob(CoordinatedJob):
         super().stop_tasks()
         self._jobs.stop()
 
-    def bring(self, order: TaskOrder) -> TaskOrder:
-        return replace(order, inputs=self._store.bring_here(order.inputs), compression=self._compression)
+    def bring(self, order: TaskOrder, cancel: CancelToken) -> tuple[TaskOrder, tuple[Fetched, ...]]:
+        return replace(order, inputs=self._store.bring_here(order.inputs), compression=self._compression), ()
 
     def stores(self) -> TaskStores | None:
         here = self._store.here
