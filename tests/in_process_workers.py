@@ -18,7 +18,7 @@ services: dict[str, WorkerService] = {}
 
 def start_worker(options: WorkerOptions, rewrites: Sequence[NamedRewrite] | None = None) -> tuple[str, WorkerService]:
     """Start a worker in this process, and return its address. The scheme is known while there is a worker."""
-    service = WorkerService(options, lambda address: InProcessChannel(address, _find(address)), rewrites)
+    service = WorkerService(options, lambda address: InProcessChannel(_find(address), address), rewrites)
     address = f"{SCHEME}://{id(service):x}"
     services[address] = service
     schemes._OURS[SCHEME] = f"{__name__}:InProcess"
@@ -37,7 +37,7 @@ class InProcess:
     """The transport of `in-process://` addresses."""
 
     def connect(self, address: str, access: Access) -> InProcessChannel:
-        return InProcessChannel(address, _find(address))
+        return InProcessChannel(_find(address), address)
 
 
 def _find(address: str) -> WorkerService:

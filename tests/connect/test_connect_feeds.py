@@ -12,9 +12,9 @@ import pytest
 
 from sparkfusion import FeedContext, QueryCancelledError, ReaderContext, Session, UserError, WorkUnit
 from sparkfusion.runner.spark.connect.application import ConnectApplication
+from sparkfusion.runner.spark.driver_calls.certificate import Certificate
+from sparkfusion.runner.spark.driver_calls.feed_server import FeedServer
 from sparkfusion.runner.spark.mail.mailbox import BEAT
-from sparkfusion.transport.flight.certificate import Certificate
-from sparkfusion.transport.flight.feed_server import FeedServer
 from tests.behaviour.parts import DISTRIBUTED
 from tests.conftest import Connect
 from tests.suites.fake_s3 import fake_s3

@@ -15,7 +15,7 @@ from datafusion import udf
 from pyspark.sql import SparkSession
 
 from sparkfusion import ExternalError, Session
-from sparkfusion.transport.flight.feed_server import FeedServer
+from sparkfusion.runner.spark.driver_calls.feed_server import FeedServer
 from tests.behaviour.parts import DISTRIBUTED, assert_distributed_like_single_node, write_parts
 from tests.behaviour.probes import Gate, holding_udf, until
 from tests.conftest import Connect
@@ -200,7 +200,7 @@ def test_workers_that_cannot_register_are_not_waited_for_again(
         assert_distributed_like_single_node(session.sql(GROUPED))
     assert active_jobs(spark) == []
     assert "resident workers did not start: a Spark task failed" in caplog.text
-    assert "the driver does not answer at 127.0.0.1" in place_of(session)
+    assert "the driver's feed server at 127.0.0.1" in place_of(session)
     caplog.clear()
     assert_distributed_like_single_node(session.sql(GROUPED))
     assert "did not start" not in caplog.text

@@ -15,11 +15,11 @@ from sparkfusion.feed.feed import FeedDeclaration
 from sparkfusion.feed.provider import FeedContext, ScanRequest, WorkUnitFeedProvider
 from sparkfusion.feed.unit_codec import unpack as unpack_units
 from sparkfusion.ids import TaskKey
+from sparkfusion.runner.spark.driver_calls.feed_call import FeedCall
+from sparkfusion.runner.spark.driver_calls.feed_server import FeedServer
+from sparkfusion.runner.spark.feed_address import FedTask, FeedAddress, MailAddress, ServedQuery
 from sparkfusion.runner.spark.mail.mail_call import MailCall
 from sparkfusion.runner.spark.mail.mail_server import MailServer
-from sparkfusion.transport.feed_address import FedTask, FeedAddress, MailAddress, ServedQuery
-from sparkfusion.transport.flight.feed_call import FeedCall
-from sparkfusion.transport.flight.feed_server import FeedServer
 from sparkfusion.worker.carry_out import TaskEnds
 from sparkfusion.worker.task import TaskOrder
 from sparkfusion.worker.unit_files import FeedInput

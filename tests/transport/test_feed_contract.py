@@ -11,8 +11,8 @@ import pytest
 
 from sparkfusion import QueryCancelledError, UserError
 from sparkfusion.errors import InternalError
+from sparkfusion.runner.spark.driver_calls.feed_call import FeedCall
 from sparkfusion.runner.spark.mail.mail_call import MailCall
-from sparkfusion.transport.flight.feed_call import FeedCall
 from tests.suites.fake_s3 import fake_s3
 from tests.transport.fed_tasks import (
     Numbers,

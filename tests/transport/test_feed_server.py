@@ -15,9 +15,9 @@ from pyarrow import flight
 
 from sparkfusion import ExternalError, QueryCancelledError, UserError
 from sparkfusion.errors import ProtocolError
+from sparkfusion.runner.spark.driver_calls.feed_server import FeedServer
+from sparkfusion.runner.spark.feed_address import FeedAddress, ServedQuery
 from sparkfusion.transport.codec import error_of
-from sparkfusion.transport.feed_address import FeedAddress, ServedQuery
-from sparkfusion.transport.flight.feed_server import FeedServer
 from sparkfusion.transport.flight.protocol import FEED, SECRET_HEADER
 from sparkfusion.transport.message import pack, unpack
 from sparkfusion.worker.carry_out import TaskEnds
@@ -136,7 +136,7 @@ def test_a_driver_that_does_not_answer_is_named() -> None:
 
 FORKS = """
 import os, sys
-from sparkfusion.transport.flight.feed_server import FeedServer
+from sparkfusion.runner.spark.driver_calls.feed_server import FeedServer
 server = FeedServer("127.0.0.1", 0)
 child = os.fork()
 if child == 0:

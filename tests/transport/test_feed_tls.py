@@ -10,12 +10,12 @@ from dataclasses import replace
 import pytest
 
 from sparkfusion import ExternalError, UserError
-from sparkfusion.transport.feed_address import FeedAddress, ServedQuery
-from sparkfusion.transport.flight.certificate import make_certificate
-from sparkfusion.transport.flight.feed_call import FeedCall
-from sparkfusion.transport.flight.feed_server import FeedServer
-from sparkfusion.transport.flight.register_call import RegisterAddress, RegisterCall
-from sparkfusion.transport.flight.registry import WELCOME, Registry
+from sparkfusion.runner.spark.driver_calls.certificate import make_certificate
+from sparkfusion.runner.spark.driver_calls.feed_call import FeedCall
+from sparkfusion.runner.spark.driver_calls.feed_server import FeedServer
+from sparkfusion.runner.spark.driver_calls.register_call import RegisterAddress, RegisterCall
+from sparkfusion.runner.spark.driver_calls.registry import WELCOME, Registry
+from sparkfusion.runner.spark.feed_address import FeedAddress, ServedQuery
 from sparkfusion.worker.carry_out import TaskEnds
 
 LOOPBACK = "127.0.0.1"

@@ -13,9 +13,9 @@ import pytest
 
 from sparkfusion import ExternalError, QueryCancelledError
 from sparkfusion.errors import ProtocolError
+from sparkfusion.runner.spark.feed_address import MailAddress
 from sparkfusion.runner.spark.mail.mail_call import UNREAD_LETTERS
 from sparkfusion.runner.spark.mail.mailbox import BEAT, Mailbox
-from sparkfusion.transport.feed_address import MailAddress
 from sparkfusion.transport.message import pack
 from tests.suites.fake_s3 import fake_s3
 from tests.transport.fed_tasks import Address, Numbers, Served, call, deliver, numbers, payloads, serve_by_mail, take

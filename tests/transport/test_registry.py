@@ -13,17 +13,17 @@ from dataclasses import replace
 import pytest
 
 from sparkfusion import ExternalError
-from sparkfusion.transport.flight.feed_server import FeedServer
-from sparkfusion.transport.flight.register_call import RegisterAddress, RegisterCall
-from sparkfusion.transport.flight.registry import LEAVE, SPARE, WELCOME, Registry
+from sparkfusion.runner.spark.driver_calls.feed_server import FeedServer
+from sparkfusion.runner.spark.driver_calls.register_call import RegisterAddress, RegisterCall
+from sparkfusion.runner.spark.driver_calls.registry import LEAVE, SPARE, WELCOME, Registry
 from tests.behaviour.probes import until
 
 LOOPBACK = "127.0.0.1"
 LAUNCH = 0
 DRIVER = """
 import time
-from sparkfusion.transport.flight.feed_server import FeedServer
-from sparkfusion.transport.flight.registry import Registry
+from sparkfusion.runner.spark.driver_calls.feed_server import FeedServer
+from sparkfusion.runner.spark.driver_calls.registry import Registry
 server = FeedServer("127.0.0.1", 0)
 print(server.port, server.add_registry(Registry().serve), flush=True)
 time.sleep(60)
@@ -127,7 +127,7 @@ def test_a_worker_that_was_killed_registers_again_at_once(office: Office) -> Non
 
 
 def test_only_the_secret_of_the_registry_opens_it(office: Office) -> None:
-    with pytest.raises(ExternalError, match="the driver does not answer"):
+    with pytest.raises(ExternalError, match=r"feed server at .* does not answer"):
         RegisterCall(replace(office.address, secret="x" * 43), "flight://x:1", "a", LAUNCH, 0, threading.Event())
     assert "secret" not in repr(office.address)
     assert office.registry.addresses() == []

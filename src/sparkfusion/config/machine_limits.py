@@ -55,6 +55,11 @@ def machine_memory() -> int:
     return total if limit == "max" else min(total, int(limit))
 
 
+def frame_memory() -> int:
+    """Bytes of this machine's memory for frames of one query, unless the user chose another number."""
+    return machine_memory() // 8
+
+
 def resident_bytes(process: int) -> int:
     """The memory that a process holds now; 0 if that is not known, as for a process that has ended."""
     try:

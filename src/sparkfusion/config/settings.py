@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from sparkfusion.config.machine_limits import available_cores, fair_share, machine_memory
+from sparkfusion.config.machine_limits import available_cores, fair_share, frame_memory
 from sparkfusion.config.setting_list import PREFIX, SETTINGS
 from sparkfusion.config.setting_values import lookup, parse
 
@@ -62,4 +62,4 @@ class Settings(Mapping[str, "int | bool | str"]):
 
     def store_memory_or_default(self) -> int:
         chosen = self.integer("store_memory_bytes")
-        return machine_memory() // 8 if chosen < 0 else chosen
+        return frame_memory() if chosen < 0 else chosen

@@ -7,6 +7,8 @@ from collections import deque
 
 import pyarrow as pa
 
+from sparkfusion.errors import QueryCancelledError
+
 _TURN_SECONDS = 0.2
 
 
@@ -55,6 +57,13 @@ class Channel:
                 if self._frames or self._over():
                     return self._take()
             self._news.acquire(timeout=_TURN_SECONDS)
+
+    def next_frame(self) -> pa.RecordBatch | None:
+        """The same for a program that reads a query: a close cancels the query."""
+        try:
+            return self.get()
+        except ChannelClosedError:
+            raise QueryCancelledError("the query was closed while its rows were read") from None
 
     def _take(self) -> pa.RecordBatch | None:
         if self._error is not None:

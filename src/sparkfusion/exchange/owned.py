@@ -41,6 +41,19 @@ class OwnedDirectory:
         self._end()
 
 
+def check_store(base: Path, what: str = "intermediate data") -> None:
+    """Raise an error unless directories can be made below `base`."""
+    if not (base.is_dir() and os.access(base, os.W_OK)):
+        raise StoreFullError(
+            unwritable(base, what),
+            hint="set sparkfusion.store_dir (a worker's --store-dir) to a directory that exists and may be written",
+        )
+
+
+def unwritable(base: Path | str, what: str = "intermediate data") -> str:
+    return f"{what} cannot be written to {str(base)!r}: no such directory, or no permission"
+
+
 class SharedHome:
     """One directory below `base`, made now. `close` removes it, even while a cancelled task still writes.
 
@@ -50,11 +63,7 @@ class SharedHome:
 
     def __init__(self, query: QueryId, base: Path) -> None:
         base = base.absolute()
-        if not os.access(base, os.W_OK):
-            raise StoreFullError(
-                f"intermediate data cannot be written to {str(base)!r}: no such directory, or no permission",
-                hint="set sparkfusion.store_dir to a directory that exists and may be written",
-            )
+        check_store(base)
         self._owned = OwnedDirectory(query, base)
         self.path = self._owned.path / "frames"
         self.path.mkdir()

@@ -38,11 +38,9 @@ class ConsumerSink:
     def __init__(self, key: TaskKey, rows: Callable[[pa.RecordBatch], None]) -> None:
         self._key = key
         self._rows = rows
-        self.wrote = False
 
     def write(self, partition: int, batch: pa.RecordBatch) -> None:
         del partition  # a consumer has only one
-        self.wrote = True
         self._rows(batch)
 
     def finish(self) -> Manifest:

@@ -9,9 +9,8 @@ import threading
 from abc import ABC, abstractmethod
 from pathlib import Path
 
-from sparkfusion.errors import StoreFullError
 from sparkfusion.exchange.channel import ChannelClosedError
-from sparkfusion.exchange.owned import OwnedDirectory
+from sparkfusion.exchange.owned import OwnedDirectory, check_store
 from sparkfusion.ids import QueryId, TaskKey
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -96,11 +95,7 @@ class LocalFrameStore(FrameStore):
         self._query = query
         self._homes: dict[bool, OwnedDirectory] = {}
         self._closed = False
-        if not os.access(self.base, os.W_OK):
-            raise StoreFullError(
-                f"intermediate data cannot be written to {str(self.base)!r}: no such directory, or no permission",
-                hint="set sparkfusion.store_dir (a worker's --store-dir) to a directory that exists and may be written",
-            )
+        check_store(self.base)
 
     def close(self) -> None:
         """Remove everything. Idempotent; called when the query has ended in any way. A task that still runs can write

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from sparkfusion.ids import ExchangeId
 from sparkfusion.plan.determinism import is_deterministic, may_repeat
-from sparkfusion.plan.feed_scans import feeds_read
+from sparkfusion.plan.feed_scans import feeds_read, split_inputs
 from sparkfusion.plan.first_stages import FirstStages, make_first_stages
 from sparkfusion.plan.gate import NotDistributableError
 from sparkfusion.plan.joins import collects_left
@@ -23,7 +23,6 @@ from sparkfusion.plan.shuffle_joins import find_shuffle_joins
 from sparkfusion.plan.sizing import scan_bytes
 from sparkfusion.plan.sources import exchange_of, exchange_source, exchanges_read
 from sparkfusion.plan.stage import Exchange, ExchangeKind, Head, KeySet, Stage, StageGraph
-from sparkfusion.plan.unit_wise import split_inputs
 from sparkfusion.plan.wire import PlanNode, body, children, copy_of, encode, file_scan_conf, kind, partition_count
 from sparkfusion.plan.wire import wire_pb2 as pb
 from sparkfusion.plan.wire.build import local_limit, projection

@@ -6,6 +6,7 @@ import functools
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import pyarrow as pa
@@ -13,9 +14,8 @@ import pyarrow as pa
 from sparkfusion.config import task_share
 from sparkfusion.config.memory_limits import memory_share, spill_directory
 from sparkfusion.errors import QueryCancelledError, SparkfusionError, classify
-from sparkfusion.exchange.channel import Channel, ChannelClosedError
+from sparkfusion.exchange.channel import Channel
 from sparkfusion.exchange.delivery import Delivery
-from sparkfusion.exchange.sink import ConsumerSink, Sink
 from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.ids import TaskKey
 from sparkfusion.plan.stage import StageGraph
@@ -26,9 +26,10 @@ from sparkfusion.runner.pool import TaskPool
 from sparkfusion.runner.query_state import HEAD, Policy
 from sparkfusion.worker import open_work
 from sparkfusion.worker.cancel import CancelToken
-from sparkfusion.worker.run_task import run_task
-from sparkfusion.worker.task import TaskOrder, TaskReport
+from sparkfusion.worker.carry_out import TaskEnds, TaskStores, carry_out
+from sparkfusion.worker.task import Fetched, TaskOrder, TaskReport
 from sparkfusion.worker.task_context import Surroundings
+from sparkfusion.worker.user_functions import OwnFunctions
 
 J = TypeVar("J", bound="CoordinatedJob")
 CLOSE_SECONDS = 10.0
@@ -67,10 +68,7 @@ class CoordinatedJob(ABC):
     # ---- the consumer's side
 
     def next_frame(self) -> pa.RecordBatch | None:
-        try:
-            return self._channel.get()
-        except ChannelClosedError:
-            raise QueryCancelledError("the query was closed while its rows were read") from None
+        return self._channel.next_frame()
 
     def cancel(self, reason: str = "the query was cancelled") -> None:
         self._coordinator.cancel(reason)
@@ -138,10 +136,9 @@ class CoordinatedJob(ABC):
 
     # ---- tasks in this process
 
-    def run_here(self, order: TaskOrder, sink: Sink | None = None) -> None:
-        """Run a task that reads no feed on the pool of this process. Without a sink its rows go to the consumer."""
-        sink = sink or ConsumerSink(order.key, self._channel.put)
-        self._pool.submit(functools.partial(self._run, order, sink, self._token(order.key)))
+    def run_here(self, order: TaskOrder) -> None:
+        """Run a task that reads no feed on the pool of this process."""
+        self._pool.submit(functools.partial(self._run, order, self._token(order.key)))
 
     def _token(self, key: TaskKey) -> CancelToken:
         """The token that cancels the task."""
@@ -150,30 +147,41 @@ class CoordinatedJob(ABC):
             self._tokens[key] = token
         return token
 
-    def _run(self, order: TaskOrder, sink: Sink, token: CancelToken) -> None:
+    def _run(self, order: TaskOrder, token: CancelToken) -> None:
         self._coordinator.note_start(order.key, "")
+        streamed = False
+
+        def pass_on(frame: pa.RecordBatch) -> None:
+            nonlocal streamed
+            streamed = True
+            self._channel.put(frame)
+
         try:
-            report = run_task(self.bring(order), self.surroundings(order), sink, token)
+            ends, own = TaskEnds(pass_on), OwnFunctions(self._job.prepare)
+            brought, fetched = self.bring(order, token)
+            report = carry_out(brought, self.surroundings(order), self.stores(), ends, token, own)
         except BaseException as error:  # a panic in native code must fail the query, not the pool's thread
-            streamed = isinstance(sink, ConsumerSink) and sink.wrote
             self._coordinator.report_failure(order.key, classify(error, order.key), final=streamed)
         else:
-            self._coordinator.report_success(report)
+            self._coordinator.report_success(replace(report, fetched=fetched))
         finally:
             with self._lock:
                 self._tokens.pop(order.key, None)
 
-    def bring(self, order: TaskOrder) -> TaskOrder:
-        """The order of a task that runs here, with its inputs in files of this machine."""
-        return order
+    def bring(self, order: TaskOrder, cancel: CancelToken) -> tuple[TaskOrder, tuple[Fetched, ...]]:
+        """The order of a task that runs here, with its inputs in files of this machine, and what had to be fetched."""
+        return order, ()
+
+    def stores(self) -> TaskStores | None:
+        """Where tasks that run here write; None if only the head runs here, whose rows go to the consumer."""
+        return None
 
     def surroundings(self, order: TaskOrder) -> Surroundings:
         """The memory limit and spill directory of a task that runs here."""
         job = self._job
         alone = order.key.stage == HEAD
         memory = task_memory(job, alone=True) if alone else task_memory(job, partitions=order.partitions)
-        spills = spill_directory(job.settings, job.options)
-        return Surroundings(memory, spills, prepare=job.prepare, spills=order.spills)
+        return Surroundings(memory, spill_directory(job.settings, job.options))
 
 
 def task_memory(job: QueryJob, *, alone: bool = False, partitions: int = 1) -> int:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from sparkfusion.config import Settings, available_cores
 from sparkfusion.config.memory_limits import spill_directory
-from sparkfusion.errors import LostInputError
 from sparkfusion.live_objects import LiveObjects
 from sparkfusion.plan.stage import StageGraph
 from sparkfusion.runner.base import QueryJob, RunningJob
@@ -18,7 +17,6 @@ from sparkfusion.runner.worker_job import WorkerJob
 from sparkfusion.transport.in_process import InProcessChannel
 from sparkfusion.transport.process.children import Children
 from sparkfusion.transport.process.supervised import GRACE_SECONDS
-from sparkfusion.worker.server.fetch import FrameSource
 from sparkfusion.worker.server.guard import OPEN
 from sparkfusion.worker.server.rewrites import NamedRewrite, installed_rewrites
 from sparkfusion.worker.server.service import WorkerService
@@ -74,18 +72,12 @@ class LocalJob(WorkerJob):
         functions = PickledFunctions()
         if children is not None:
             functions = PickledFunctions.pickle_all(job, "task processes (sparkfusion.task_processes is on)")
-        self._service = WorkerService(_options(job, children), _no_peers, rewrites)
-        super().__init__(
-            job, [Member(InProcessChannel("this process", self._service), self._service.info())], functions, near=True
-        )
+        self._service = WorkerService(_options(job, children), rewrites=rewrites)
+        super().__init__(job, [Member(InProcessChannel(self._service), self._service.info())], functions, near=True)
 
     def release(self) -> None:
         super().release()
         self._service.close()
-
-
-def _no_peers(address: str) -> FrameSource:
-    raise LostInputError(f"there is no worker {address} in this process")
 
 
 def _options(job: QueryJob, children: Children | None) -> WorkerOptions:

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from sparkfusion.errors import ExternalError, LostInputError, QueryCancelledError, SparkfusionError
 from sparkfusion.ids import TaskKey
-from sparkfusion.transport.base import Lease, WorkerChannel
+from sparkfusion.transport.base import Lease, WorkerChannel, worker_name
 from sparkfusion.transport.membership import RoutedTask, Routing
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.server.fetch import FrameSource
@@ -29,6 +29,7 @@ class Member:
     def __init__(self, channel: WorkerChannel, info: WorkerInfo) -> None:
         self.channel = channel
         self.address = channel.address
+        self.name = worker_name(channel.address)
         self.info = info
         self.free = info.slots
         self.running: dict[TaskKey, CancelToken] = {}

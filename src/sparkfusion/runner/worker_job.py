@@ -76,7 +76,6 @@ class WorkerJob(CoordinatedJob):
         self._made_on: dict[TaskKey, Member] = {}
         self._passed: dict[tuple[StageId, int], PassedRows] = {}
         self._tried: dict[tuple[StageId, int], set[str]] = {}
-        self._head_fetched: tuple[Fetched, ...] = ()
         secret = new_secret()
         budget = settings.store_memory_or_default()
         self._store = LocalFrameStore(job.query, memory_budget=budget, directory=settings.directory())
@@ -116,23 +115,17 @@ class WorkerJob(CoordinatedJob):
             pool = self._pool if order.feed is None else self._fed
             pool.submit(functools.partial(self._run_there, order, self._token(order.key)))
 
-    def bring(self, order: TaskOrder) -> TaskOrder:
+    def bring(self, order: TaskOrder, cancel: CancelToken) -> tuple[TaskOrder, tuple[Fetched, ...]]:
         """Fetch the head's inputs. The head can start again as long as the consumer has none of its rows."""
         if self._near:
-            return order
+            return order, ()
         try:
-            inputs, self._head_fetched = self._inputs.bring(
-                order.key, order.inputs, "", lambda name: None, self._tokens[order.key]
-            )
+            inputs, fetched = self._inputs.bring(order.key, order.inputs, "", lambda name: None, cancel)
         except LostInputError as error:
             for stage, number, attempt in error.lost:
                 self._coordinator.report_lost_output(stage, number, attempt, unread=True)
             raise
-        return replace(order, inputs=inputs)
-
-    def reports(self) -> list[TaskReport]:
-        found = super().reports()
-        return [replace(each, fetched=self._head_fetched) if each.key.stage == HEAD else each for each in found]
+        return replace(order, inputs=inputs), fetched
 
     def discard(self, key: TaskKey) -> None:
         """Remove the files of an attempt that failed or was given up. Output of a finished attempt stays until the
@@ -188,17 +181,15 @@ class WorkerJob(CoordinatedJob):
             self._check_inputs(order)
             with self._members_lock:
                 self._made_on[order.key] = member
-            self._coordinator.note_start(order.key, "" if self._near else member.address)
+            self._coordinator.note_start(order.key, member.address)
             try:
                 report = member.channel.run(self._order(order, member), self._ends(order, member, token, rows), token)
                 rows.finish()
             except SparkfusionError as error:
                 if member.lost is not None and (error.retryable or isinstance(error, QueryCancelledError)):
-                    raise WorkerLostError(f"worker {member.address} is lost: {member.lost.message}") from error
+                    raise WorkerLostError(f"{member.name} is lost: {member.lost.message}") from error
                 if member.late and isinstance(error, QueryCancelledError):
-                    raise ExternalError(
-                        f"worker {member.address} is silent; the task runs on another worker"
-                    ) from error
+                    raise ExternalError(f"{member.name} is silent; the task runs on another worker") from error
                 raise
         with self._members_lock:
             self._made_on.pop(order.key, None)
@@ -232,7 +223,7 @@ class WorkerJob(CoordinatedJob):
             first=self._delivery.first(order.key.task) if resumes else 0,
             reader=self._functions.readers.get(order.feed.feed) if order.feed is not None else None,
             recipe=self._functions.recipe,
-            here="" if self._near else member.address,
+            here=member.address,
             shared=(*broadcast, *stage.collects),
             patience=self._stall,
             extensions=self._extensions,
@@ -255,9 +246,8 @@ class WorkerJob(CoordinatedJob):
     def _on_lost(self, member: Member, error: SparkfusionError) -> None:
         """A worker died, hangs, or has ended the query. Frames on it are computed again when a task needs them."""
         if self._members.lose(member, error):
-            query, worker = self._job.query, member.address
-            words = "query %s continues without worker %s: %s"
-            _log.warning(words, query, worker, error.message, extra=about(query, worker=worker))
+            query, words = self._job.query, "query %s continues without %s: %s"
+            _log.warning(words, query, member.name, error.message, extra=about(query, worker=member.address))
 
     def _on_late(self, member: Member, late: bool) -> None:
         """A worker's heartbeat is late: its tasks are started elsewhere, except those whose rows the consumer has."""
@@ -265,9 +255,8 @@ class WorkerJob(CoordinatedJob):
             with self._members_lock:
                 passed = self._passed.get((key.stage, key.task))
             if passed is None or not passed.started:
-                worker = member.address
-                words = "worker %s is silent; %s runs on another worker"
-                _log.warning(words, worker, key, extra=about(key, worker=worker))
+                words = "%s is silent; %s runs on another worker"
+                _log.warning(words, member.name, key, extra=about(key, worker=member.address))
                 self._coordinator.report_stall(key)
 
 
@@ -284,4 +273,4 @@ def _discard(member: Member, key: TaskKey) -> None:
         member.channel.discard(key)
     except SparkfusionError as error:
         where = about(key, worker=member.address)
-        _log.debug("%s keeps %s until the query ends: %s", member.address, key, error.message, extra=where)
+        _log.debug("%s keeps %s until the query ends: %s", member.name, key, error.message, extra=where)

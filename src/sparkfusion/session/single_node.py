@@ -77,10 +77,7 @@ class SingleNodeJob:
         self._thread.start()
 
     def next_frame(self) -> pa.RecordBatch | None:
-        try:
-            return self._channel.get()
-        except ChannelClosedError:
-            raise QueryCancelledError("the query was closed while its rows were read") from None
+        return self._channel.next_frame()
 
     def cancel(self, reason: str = "the query was cancelled") -> None:
         self._channel.finish(QueryCancelledError(reason))

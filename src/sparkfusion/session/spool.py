@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from sparkfusion.errors import StoreFullError
 from sparkfusion.exchange.frames import has_dictionaries
-from sparkfusion.exchange.owned import OwnedDirectory
+from sparkfusion.exchange.owned import OwnedDirectory, check_store
 from sparkfusion.plan.map_types import restore_declared_maps
 from sparkfusion.plan.sources import object_path
 from sparkfusion.plan.wire import PlanNode, kind, rewrite
@@ -107,7 +106,6 @@ class TableSpool:
     def directory(self, directory: str) -> Path:
         if self._home is None:
             base = Path(directory or tempfile.gettempdir()).absolute()
-            if not base.is_dir():
-                raise StoreFullError(f"in-memory tables cannot be written to {str(base)!r}: no such directory")
+            check_store(base, "in-memory tables")
             self._home = OwnedDirectory("tables", base)
         return self._home.path

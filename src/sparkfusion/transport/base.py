@@ -46,6 +46,11 @@ def ignore_late(late: bool) -> None:
     del late
 
 
+def worker_name(address: str) -> str:
+    """How messages name a worker. A worker of the local runner has no address."""
+    return f"worker {address}" if address else "the worker in this process"
+
+
 class Lease(Protocol):
     """A query that a worker holds, as long as the coordinator sends heartbeats. Any thread may call any method."""
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from sparkfusion.errors import ExternalError
 from sparkfusion.ids import QueryId, TaskKey
-from sparkfusion.transport.base import Lease, OnLate, OnLost, ignore_late
+from sparkfusion.transport.base import Lease, OnLate, OnLost, ignore_late, worker_name
 from sparkfusion.transport.codec import order_of, pack_order
 from sparkfusion.transport.message import unpack
 from sparkfusion.worker.cancel import CancelToken
@@ -22,9 +22,9 @@ _PIECE_BYTES = 4 * 1024 * 1024
 
 
 class InProcessChannel:
-    """A connection to a worker in this process."""
+    """A connection to a worker in this process. The worker of a local session has no address; those of tests have."""
 
-    def __init__(self, address: str, service: WorkerService) -> None:
+    def __init__(self, service: WorkerService, address: str = "") -> None:
         self.address = address
         self._service = service
 
@@ -42,7 +42,7 @@ class InProcessChannel:
         self, query: QueryId, secret: str, patience: float, on_lost: OnLost, on_late: OnLate = ignore_late
     ) -> Lease:
         self._check_open()
-        lost = ExternalError(f"worker {self.address} ended the query")
+        lost = ExternalError(f"{worker_name(self.address)} ended the query")
         self._service.hold(query, secret, lambda: on_lost(lost))
         return _Lease(self._service, query)
 
@@ -68,7 +68,7 @@ class InProcessChannel:
 
     def _check_open(self) -> None:
         if self._service.closed:
-            raise ExternalError(f"worker {self.address} is closed")
+            raise ExternalError(f"{worker_name(self.address)} is closed")
 
 
 class _Lease:

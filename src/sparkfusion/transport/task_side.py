@@ -23,7 +23,7 @@ _TURN_SECONDS = 0.5
 
 
 def begin_message(query: QueryId, feed: FeedId, task: int) -> bytes:
-    """What a task says first when it calls the coordinator. `feed_service.py` reads it."""
+    """What a task says first when it calls the coordinator. `runner/spark/feed_service.py` reads it."""
     return pack("begin", {"query": query, "feed": feed, "task": task, "host": socket.gethostname()})
 
 

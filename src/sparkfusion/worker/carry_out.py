@@ -58,21 +58,27 @@ class TaskStores:
 def carry_out(
     order: TaskOrder,
     around: Surroundings,
-    stores: TaskStores,
+    stores: TaskStores | None,
     ends: TaskEnds,
     cancel: CancelToken,
     own: OwnFunctions = NO_OWN_FUNCTIONS,
 ) -> TaskReport:
-    """Run a task whose inputs are local files, in this thread. Raises classified errors, as `run_task` does."""
+    """Run a task whose inputs are local files, in this thread. Raises classified errors, as `run_task` does.
+
+    Args:
+        stores: None for a task whose rows go to the consumer.
+    """
     around = replace(around, prepare=prepare_of(order, own), spills=order.spills)
     sink = _sink(order, around, stores, ends)
     return run_task(order, around, sink, cancel, feed_end_of(order, own, ends.units))
 
 
-def _sink(order: TaskOrder, around: Surroundings, stores: TaskStores, ends: TaskEnds) -> Sink:
-    if order.writes is not None:
-        return CopySink(order.key, stores.files, order.writes)
-    if order.destination == "store":
+def _sink(order: TaskOrder, around: Surroundings, stores: TaskStores | None, ends: TaskEnds) -> Sink:
+    if order.writes is not None or order.destination == "store":
+        if stores is None:
+            raise InternalError("a task has rows for a store but got none")
+        if order.writes is not None:
+            return CopySink(order.key, stores.files, order.writes)
         return FileSink(order.key, stores.frames, order.compression)
     if order.feed is None or ends.deliver is None:
         return ConsumerSink(order.key, ends.rows)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from sparkfusion.config import task_share
 from sparkfusion.exchange.manifest import Manifest
 from sparkfusion.feed.rejected import Rejected
 from sparkfusion.ids import ExchangeId, SourceFile, TaskKey
@@ -75,6 +76,11 @@ class TaskOrder:
     def spills(self) -> bool:
         """Whether the task spills beyond its memory."""
         return self.partitions == 1
+
+    def memory_on(self, slots: int, share: int | None = None) -> int:
+        """Bytes before DataFusion spills, on a machine with this many slots. `share`: of one slot, by default a fair
+        one."""
+        return self.memory_limit or task_share(self.partitions, slots, share)
 
 
 @dataclass(frozen=True)

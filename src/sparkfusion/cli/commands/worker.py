@@ -161,11 +161,10 @@ def _serve_metrics(running: RunningWorker, host: str, port: int | None) -> Metri
 
 
 def _check_store(directory: str) -> None:
+    from sparkfusion.exchange.owned import unwritable
+
     if directory and not (Path(directory).is_dir() and os.access(directory, os.W_OK | os.X_OK)):
-        raise UserError(
-            f"intermediate data cannot be written to {directory!r}: no such directory, or no permission",
-            hint="give --store-dir a directory that exists and may be written",
-        )
+        raise UserError(unwritable(directory), hint="give --store-dir a directory that exists and may be written")
 
 
 def _token(file: str | None) -> tuple[str, bool]:

@@ -14,26 +14,26 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark import TaskContext
 
-from sparkfusion.config import available_cores, task_share
+from sparkfusion.config import available_cores
 from sparkfusion.errors import InternalError, LostInputError, SparkfusionError, classify
-from sparkfusion.exchange.remote import upload
 from sparkfusion.exchange.store import BorrowedStore
 from sparkfusion.ids import FeedId
 from sparkfusion.runner.spark.chunks import Origin, chunks_of, failure_of
+from sparkfusion.runner.spark.feed_address import FeedAddress, MailAddress
 from sparkfusion.runner.spark.inputs import bind_parts, bring_inputs, take_rows, unpack_carried
 from sparkfusion.runner.spark.mail.mail_call import MailCall
 from sparkfusion.runner.spark.receive import receive
 from sparkfusion.runner.spark.spark_task import SparkAnswer, StageWiring, ToRows, ToUrl, pack_answer, row_key
 from sparkfusion.runner.spark.task_directories import TaskDirectories, task_directories
+from sparkfusion.runner.spark.transfers import upload
 from sparkfusion.transport.codec import pack_error
-from sparkfusion.transport.feed_address import FeedAddress, MailAddress
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.carry_out import TaskEnds, TaskStores, carry_out
 from sparkfusion.worker.task import TaskOrder, TaskReport
 from sparkfusion.worker.task_context import Surroundings
 
 if TYPE_CHECKING:
-    from sparkfusion.transport.flight.feed_call import FeedCall
+    from sparkfusion.runner.spark.driver_calls.feed_call import FeedCall
 
 
 def run_on_executor(stage: StageWiring, records: Iterable[bytes]) -> Iterator[bytes]:
@@ -110,8 +110,7 @@ class _SparkAttempt:
             there = unpack_carried(self._order.inputs, self._stage.carried, self._inputs)
             here = bring_inputs(there, self._stage.frames_url, self._inputs)
             order = replace(self._order, plan=plan, inputs=(*here, *taken.inputs))
-            memory = order.memory_limit or task_share(order.partitions, available_cores())
-            around = Surroundings(memory, self._spills)
+            around = Surroundings(order.memory_on(available_cores()), self._spills)
             with self._open_feed(order) as (order, ends):
                 report = carry_out(order, around, TaskStores(self._store, self._store), ends, CancelToken())
             report = self._publish(report)
@@ -160,7 +159,7 @@ class _SparkAttempt:
 def _feed_call(address: FeedAddress | MailAddress, feed: FeedId, task: int) -> FeedCall | MailCall:
     if isinstance(address, MailAddress):
         return MailCall(address, feed, task)
-    from sparkfusion.transport.flight.feed_call import FeedCall  # other tasks need no Flight
+    from sparkfusion.runner.spark.driver_calls.feed_call import FeedCall  # other tasks need no Flight
 
     return FeedCall(address, feed, task)
 

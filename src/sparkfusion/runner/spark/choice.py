@@ -30,6 +30,15 @@ class StoreChoice:
         return f"frames in {where}" + (", shared by all executors" if self.kind == "shared" else "")
 
 
+def check_local(wanted: str, directory: str) -> None:
+    """Raise an error if frames are to be kept on this machine, but at a URL."""
+    if wanted == "local" and is_url(directory):
+        raise UserError(
+            f"sparkfusion.store is local, but sparkfusion.store_dir is the URL {show_url(directory)}",
+            hint="set sparkfusion.store to shared",
+        )
+
+
 def choose_store(settings: Settings, spark: SparkContext) -> StoreChoice:
     """The store that the user set, otherwise the one that fits the master. Raises if the two do not work together."""
     wanted, directory = settings.text("store"), settings.text("store_dir")
@@ -41,11 +50,7 @@ def choose_store(settings: Settings, spark: SparkContext) -> StoreChoice:
             f"sparkfusion.store is local, but executors of {spark.master} are on other machines",
             hint="set sparkfusion.store to spark, or to shared with a sparkfusion.store_dir that all of them reach",
         )
-    if wanted == "local" and is_url(directory):
-        raise UserError(
-            f"sparkfusion.store is local, but sparkfusion.store_dir is the URL {show_url(directory)}",
-            hint="set sparkfusion.store to shared",
-        )
+    check_local(wanted, directory)
     if wanted == "shared" and not directory:
         raise UserError(
             "sparkfusion.store is shared, but sparkfusion.store_dir is not set",

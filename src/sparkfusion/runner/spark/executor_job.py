@@ -21,7 +21,6 @@ from sparkfusion.errors import (
     classify,
 )
 from sparkfusion.exchange.channel import ChannelClosedError
-from sparkfusion.exchange.sink import FileSink, Sink
 from sparkfusion.exchange.store import SHARED_MEMORY
 from sparkfusion.ids import FeedId, SourceFile, StageId, TaskKey
 from sparkfusion.plan.sizing import is_light
@@ -30,15 +29,16 @@ from sparkfusion.runner.coordinated_job import CLOSED_BY_CONSUMER, CoordinatedJo
 from sparkfusion.runner.pickled_functions import PickledFunctions
 from sparkfusion.runner.query_state import HEAD
 from sparkfusion.runner.spark.executor_memory import ExecutorBudget
+from sparkfusion.runner.spark.feed_address import FeedAddress, MailAddress
 from sparkfusion.runner.spark.feeding import LazyFeedServer, served_query
 from sparkfusion.runner.spark.file_stores import SparkStore
 from sparkfusion.runner.spark.mail.mail_server import MailServer
 from sparkfusion.runner.spark.spark_errors import error_of, spark_error
-from sparkfusion.runner.spark.spark_task import InPlace, SparkAnswer, StageWiring, TaskWiring
+from sparkfusion.runner.spark.spark_task import InPlace, SparkAnswer, StageWiring
 from sparkfusion.runner.spark.tagged_jobs import TaggedJobs
-from sparkfusion.transport.feed_address import FeedAddress, MailAddress
-from sparkfusion.worker.copy import CopySink
-from sparkfusion.worker.task import TaskInput, TaskOrder, TaskReport
+from sparkfusion.worker.cancel import CancelToken
+from sparkfusion.worker.carry_out import TaskStores
+from sparkfusion.worker.task import Fetched, TaskInput, TaskOrder, TaskReport
 from sparkfusion.worker.task_context import Surroundings
 
 
@@ -111,7 +111,7 @@ class ExecutorJob(CoordinatedJob):
         elif self._belongs_here(orders):
             self._store.expect_here(orders[0].key.stage)
             for order in orders:
-                self.run_here(order, self._sink_here(order))
+                self.run_here(order)
         elif orders[0].destination == "consumer" and not self._store.readable_at_once:
             # a job for each task, so that its rows flow
             for order in orders:
@@ -130,19 +130,16 @@ class ExecutorJob(CoordinatedJob):
             self._is_small[stage.id] = small and is_light(stage.plan) and not self._reads_tables(stage.plan)
         return self._is_small[stage.id]
 
-    def _sink_here(self, order: TaskOrder) -> Sink | None:
-        """The sink for a task of a small stage; None if its rows go to the consumer."""
-        assert self._store.here is not None
-        if order.writes is not None:
-            return CopySink(order.key, self._store.here, order.writes)
-        return FileSink(order.key, self._store.here, self._compression) if order.destination == "store" else None
-
     def stop_tasks(self) -> None:
         super().stop_tasks()
         self._jobs.stop()
 
-    def bring(self, order: TaskOrder) -> TaskOrder:
-        return replace(order, inputs=self._store.bring_here(order.inputs))
+    def bring(self, order: TaskOrder, cancel: CancelToken) -> tuple[TaskOrder, tuple[Fetched, ...]]:
+        return replace(order, inputs=self._store.bring_here(order.inputs), compression=self._compression), ()
+
+    def stores(self) -> TaskStores | None:
+        here = self._store.here
+        return TaskStores(here, here) if here is not None else None
 
     def surroundings(self, order: TaskOrder) -> Surroundings:
         """The task spills to the query's own directory, which is always removed."""
@@ -230,7 +227,7 @@ class ExecutorJob(CoordinatedJob):
             carried=self._store.carried_inputs(tasks),
         )
 
-    def _order(self, order: TaskOrder, wiring: TaskWiring, siblings: int) -> TaskOrder:
+    def _order(self, order: TaskOrder, siblings: int) -> TaskOrder:
         """The order as an executor gets it. Only rows of a feed go to the consumer while their task runs."""
         return replace(
             order,

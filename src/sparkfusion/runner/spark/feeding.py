@@ -12,14 +12,14 @@ from sparkfusion.errors import ProtocolError, UserError
 from sparkfusion.exchange.delivery import Delivery
 from sparkfusion.feed.book import FeedBook, TaskUnits
 from sparkfusion.ids import QueryId
+from sparkfusion.runner.spark.feed_address import FedTask, FeedAddress, ServedQuery
 from sparkfusion.runner.spark.master import is_local, settings_of
-from sparkfusion.transport.feed_address import FedTask, FeedAddress, ServedQuery
 from sparkfusion.worker.carry_out import TaskEnds
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-    from sparkfusion.transport.flight.feed_server import FeedServer
+    from sparkfusion.runner.spark.driver_calls.feed_server import FeedServer
 
 LOOPBACK = "127.0.0.1"
 
@@ -73,8 +73,8 @@ class LazyFeedServer:
     def server(self, settings: Settings) -> FeedServer:
         """The server at that address, started if it is not there yet."""
         # needs pyarrow.flight, which only feeds and resident workers do
-        from sparkfusion.transport.flight.certificate import make_certificate
-        from sparkfusion.transport.flight.feed_server import FeedServer
+        from sparkfusion.runner.spark.driver_calls.certificate import make_certificate
+        from sparkfusion.runner.spark.driver_calls.feed_server import FeedServer
 
         host, port, reason = self.host(settings), settings.integer("feed_port"), self._reason_for_tls(settings)
         with self._lock:

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from sparkfusion.exchange.owned import SharedHome
-from sparkfusion.exchange.remote import RemoteHome
 from sparkfusion.exchange.store import SHARED_MEMORY, BorrowedStore, FrameStore
 from sparkfusion.ids import ExchangeId, QueryId, StageId
 from sparkfusion.runner.spark.choice import StoreChoice
 from sparkfusion.runner.spark.inputs import bring_inputs
+from sparkfusion.runner.spark.remote_home import RemoteHome
 from sparkfusion.runner.spark.spark_task import (
     CarriedInput,
     Outlet,

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sparkfusion.errors import ExternalError, LostInputError
-from sparkfusion.exchange.remote import download
 from sparkfusion.ids import SourceFile, TableId
 from sparkfusion.plan.table_parts import bind_tables
 from sparkfusion.runner.spark.chunks import ChunkSpool, Origin
 from sparkfusion.runner.spark.spark_task import CarriedInput, PartFile, ProducerAttempt, RowInput
+from sparkfusion.runner.spark.transfers import download
 from sparkfusion.transport.codec import error_of
 from sparkfusion.transport.message import unpack
 from sparkfusion.worker.task import TaskInput

@@ -70,3 +70,9 @@ def slots_of_executor(spark: SparkContext) -> int:
         inferred = executors > 0 and "spark.default.parallelism" not in conf
         return max(1, spark.defaultParallelism // executors // cpus) if inferred else 0
     return max(1, int(chosen or 1) // cpus)
+
+
+def count_machines(slots: int, cores_per_task: int | None) -> int:
+    """How many machines the planner counts on: as many as the widest tasks run at once. `cores_per_task` is None with a
+    local master."""
+    return max(1, slots // cores_per_task) if cores_per_task is not None else 1

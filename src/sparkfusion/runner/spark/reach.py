@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 from sparkfusion.errors import ResourceError, SparkfusionError, UserError, first_words
 from sparkfusion.exchange.owned import SharedHome
-from sparkfusion.exchange.remote import RemoteHome, exists, read_bytes, write_bytes
 from sparkfusion.ids import new_query_id
 from sparkfusion.runner.spark.environment import check_executors, slots_to_ask
+from sparkfusion.runner.spark.remote_home import RemoteHome
 from sparkfusion.runner.spark.spark_errors import spark_error
+from sparkfusion.runner.spark.transfers import exists, read_bytes, write_bytes
 from sparkfusion.urls import is_url, plain_path, show_url
 
 if TYPE_CHECKING:

@@ -18,6 +18,8 @@ from sparkfusion.errors import ExternalError, SparkfusionError
 from sparkfusion.ids import new_query_id
 from sparkfusion.runner.base import QueryJob, RunningJob
 from sparkfusion.runner.cluster import ClusterRunner
+from sparkfusion.runner.spark.driver_calls.register_call import RegisterAddress
+from sparkfusion.runner.spark.driver_calls.registry import Registry
 from sparkfusion.runner.spark.executor_memory import ExecutorBudget
 from sparkfusion.runner.spark.feeding import LazyFeedServer
 from sparkfusion.runner.spark.master import count_executors, slots_of_executor
@@ -25,8 +27,6 @@ from sparkfusion.runner.spark.resident_task import ResidentSpec, serve_resident
 from sparkfusion.runner.spark.spark_errors import spark_error
 from sparkfusion.runner.spark.tagged_jobs import ClassicJobs
 from sparkfusion.shared_secrets import new_secret
-from sparkfusion.transport.flight.register_call import RegisterAddress
-from sparkfusion.transport.flight.registry import Registry
 from sparkfusion.transport.membership import Cluster
 from sparkfusion.worker import open_work
 

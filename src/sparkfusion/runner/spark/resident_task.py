@@ -20,9 +20,9 @@ from sparkfusion.config import available_cores, fair_share
 from sparkfusion.errors import ExternalError
 from sparkfusion.exchange.owned import DIRECTORY_PREFIX
 from sparkfusion.exchange.store import SHARED_MEMORY
+from sparkfusion.runner.spark.driver_calls.register_call import RegisterAddress, RegisterCall
+from sparkfusion.runner.spark.driver_calls.registry import LEAVE
 from sparkfusion.transport.flight.flight_worker import Listen, RunningWorker
-from sparkfusion.transport.flight.register_call import RegisterAddress, RegisterCall
-from sparkfusion.transport.flight.registry import LEAVE
 from sparkfusion.transport.process.children import Children
 from sparkfusion.worker.server.guard import Guard
 from sparkfusion.worker.server.worker_options import WorkerOptions

@@ -22,7 +22,7 @@ from sparkfusion.runner.spark.executor_memory import Conf, ExecutorBudget, read_
 from sparkfusion.runner.spark.feeding import LazyFeedServer, driver_host
 from sparkfusion.runner.spark.head_start import HeadStart
 from sparkfusion.runner.spark.lineage import DataFrames
-from sparkfusion.runner.spark.master import is_local, settings_of
+from sparkfusion.runner.spark.master import count_machines, is_local, settings_of
 from sparkfusion.runner.spark.protection import check_files, network_protection
 from sparkfusion.runner.spark.reach import check_reach
 from sparkfusion.runner.spark.resident import ResidentWorkers, is_wanted
@@ -62,8 +62,7 @@ class SparkRunner:
 
     @property
     def machines(self) -> int:
-        """On a Spark cluster, as many as the widest tasks run at once."""
-        return max(1, self.slots // self.cores_per_task) if self.cores_per_task is not None else 1
+        return count_machines(self.slots, self.cores_per_task)
 
     @property
     def cores_per_task(self) -> int | None:

@@ -85,7 +85,7 @@ class SparkJob(ExecutorJob):
                 tables, from_tables = self._tables.inputs(task.plan, table_rows)
                 rows, from_tasks = self._store.rows_of(task)
                 wiring = TaskWiring(self.graph().stage(task.key.stage).output, rows, tables)
-                records.append(pack_task(self._order(task, wiring, len(tasks)), wiring))
+                records.append(pack_task(self._order(task, len(tasks)), wiring))
                 pieces.append([*from_tasks, *from_tables])
             profile = profile_for(self._spark, max(task.partitions for task in tasks))
             return self._store.run(RowPlan(self._spark, records, pieces, profile), work, tasks)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sparkfusion.errors import InternalError, SparkfusionError
 from sparkfusion.ids import ExchangeId, SourceFile, StageId, TableId, TaskKey
+from sparkfusion.runner.spark.feed_address import FeedAddress, MailAddress
 from sparkfusion.transport.codec import (
     error_of,
     key_of,
@@ -20,7 +21,6 @@ from sparkfusion.transport.codec import (
     pack_report,
     report_of,
 )
-from sparkfusion.transport.feed_address import FeedAddress, MailAddress
 from sparkfusion.transport.message import unpack
 from sparkfusion.worker.task import TaskOrder, TaskReport
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from sparkfusion.config import machine_memory
+from sparkfusion.config.machine_limits import frame_memory, machine_memory
 from sparkfusion.errors import ExternalError
 from sparkfusion.exchange.channel import ChannelClosedError
 from sparkfusion.exchange.owned import OwnedDirectory
@@ -38,7 +38,7 @@ class HeldQuery:
         query: QueryId,
         secret: str,
         options: WorkerOptions,
-        peers: Peers,
+        peers: Peers | None,
         heard: float,
         on_lost: Callable[[], None],
     ) -> None:
@@ -76,7 +76,7 @@ class HeldQuery:
         try:
             yield stores
         finally:
-            stores.inputs.remove_inputs(key)
+            stores.remove_inputs(key)
             with self._changed:
                 self._tasks.pop(key, None)
                 self._changed.notify_all()
@@ -122,11 +122,12 @@ class HeldQuery:
 
 
 class QueryStores:
-    """The directories of one query."""
+    """The directories of one query. `inputs` is None if there are no other workers to fetch frames from."""
 
-    def __init__(self, query: QueryId, secret: str, options: WorkerOptions, order: TaskOrder, peers: Peers) -> None:
-        most = machine_memory()
-        memory = MemoryBudget(most // 8 if order.store_memory < 0 else min(order.store_memory, most))
+    def __init__(
+        self, query: QueryId, secret: str, options: WorkerOptions, order: TaskOrder, peers: Peers | None
+    ) -> None:
+        memory = MemoryBudget(frame_memory() if order.store_memory < 0 else min(order.store_memory, machine_memory()))
         self._frames = LocalFrameStore(query, memory_budget=memory, directory=options.directory)
         self._fetched = LocalFrameStore(query, memory_budget=memory, directory=options.directory)
         self._disk = LocalFrameStore(query, memory_budget=0, directory=options.directory)
@@ -136,7 +137,7 @@ class QueryStores:
         owned = options.spill_directory is None or options.children is not None
         self._spills = OwnedDirectory(query, spills) if owned else None
         self.spill_directory = str(self._spills.path) if self._spills is not None else options.spill_directory or ""
-        self.inputs = InputFetcher(query, secret, self._fetched, peers, order.patience)
+        self.inputs = InputFetcher(query, secret, self._fetched, peers, order.patience) if peers is not None else None
 
     def of_task(self) -> TaskStores:
         return TaskStores(self._frames, self._disk)
@@ -161,6 +162,11 @@ class QueryStores:
         """Count the frames that another process wrote to memory-backed storage."""
         size = sum(file.bytes for file in report.manifest.files if Path(file.path).is_relative_to(SHARED_MEMORY))
         self._frames.took(report.key, size)
+
+    def remove_inputs(self, key: TaskKey) -> None:
+        """Remove the files that were fetched for a task that has ended."""
+        if self.inputs is not None:
+            self.inputs.remove_inputs(key)
 
     def discard(self, key: TaskKey) -> None:
         self._frames.discard(key)

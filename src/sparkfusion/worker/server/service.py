@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from sparkfusion.config import machine_memory, resident_bytes, task_share
+from sparkfusion.config import machine_memory, resident_bytes
 from sparkfusion.errors import (
     ExternalError,
     LostInputError,
@@ -53,11 +53,14 @@ class WorkerService:
     """One worker. Any thread may call any method.
 
     Args:
-        peers: gives access to other workers' frames, by address.
+        peers: gives access to other workers' frames, by address. None for a worker in the coordinator's own process,
+            where all frames are files of this machine.
         rewrites: changes of every plan, in order; by default those that installed packages register.
     """
 
-    def __init__(self, options: WorkerOptions, peers: Peers, rewrites: Sequence[NamedRewrite] | None = None) -> None:
+    def __init__(
+        self, options: WorkerOptions, peers: Peers | None = None, rewrites: Sequence[NamedRewrite] | None = None
+    ) -> None:
         self._options = options
         self._peers = peers
         self._rewrites = list(rewrites) if rewrites is not None else installed_rewrites()
@@ -229,14 +232,13 @@ class WorkerService:
                 self._under_way -= 1
 
     def _memory_of(self, order: TaskOrder) -> int:
-        own = task_share(order.partitions, self._options.slots, self._options.task_memory or None)
-        return min(order.memory_limit or own, machine_memory())
+        return min(order.memory_on(self._options.slots, self._options.task_memory or None), machine_memory())
 
     def _bring(
         self, order: TaskOrder, held: HeldQuery, stores: QueryStores, cancel: CancelToken
     ) -> tuple[TaskOrder, tuple[Fetched, ...]]:
         """The order with its inputs in files of this machine, and what had to be fetched for it."""
-        if not order.here:
+        if not order.here or stores.inputs is None:
             return order, ()
         inputs, fetched = stores.inputs.bring(order.key, order.inputs, order.here, held.find, cancel, order.shared)
         return replace(order, inputs=inputs), fetched

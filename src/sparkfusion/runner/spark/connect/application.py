@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from sparkfusion.config import Settings
 from sparkfusion.errors import ResourceError, UserError
 from sparkfusion.exchange.owned import OwnedDirectory
-from sparkfusion.runner.spark.choice import StoreChoice
+from sparkfusion.runner.spark.choice import StoreChoice, check_local
 from sparkfusion.runner.spark.connect.task_rows import ask_tasks
 from sparkfusion.runner.spark.environment import MOST_TASKS, cluster_remedy, compare
 from sparkfusion.runner.spark.executor_memory import ExecutorBudget, read_memory
@@ -28,7 +28,7 @@ from sparkfusion.runner.spark.protection import network_protection
 from sparkfusion.runner.spark.reach import Visit, Visitor, meet, try_address
 from sparkfusion.runner.spark.shipping import build_zip
 from sparkfusion.runner.spark.spark_errors import spark_error
-from sparkfusion.urls import is_url, show_url
+from sparkfusion.urls import is_url
 from sparkfusion.versions import Environment, reporter
 
 if TYPE_CHECKING:
@@ -180,11 +180,7 @@ class ConnectApplication:
             )
         if wanted == "auto":
             wanted = "shared" if is_url(directory) or not self.is_near() else "local"
-        if wanted == "local" and is_url(directory):
-            raise UserError(
-                f"sparkfusion.store is local, but sparkfusion.store_dir is the URL {show_url(directory)}",
-                hint="set sparkfusion.store to shared",
-            )
+        check_local(wanted, directory)
         if wanted == "local" and not self.is_near():
             raise UserError(
                 f"sparkfusion.store is local, but tasks of Spark Connect at {self.host} do not run on this machine",

@@ -64,7 +64,7 @@ class ConnectJob(ExecutorJob):
             for task in tasks:
                 output = self.graph().stage(task.key.stage).output
                 wiring = TaskWiring(output, parts=self._tables.parts_for(task.plan, parts))
-                records.append(pack_task(self._order(task, wiring, len(tasks)), wiring))
+                records.append(pack_task(self._order(task, len(tasks)), wiring))
             rows = ConnectRows(self._application.session, records, self._hear_bytes)
             return self._store.run(rows, work, tasks)
 

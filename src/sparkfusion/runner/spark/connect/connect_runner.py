@@ -20,6 +20,7 @@ from sparkfusion.runner.spark.connect.connect_tables import ConnectTables
 from sparkfusion.runner.spark.connect.kept_job import KeptJob
 from sparkfusion.runner.spark.feeding import LazyFeedServer
 from sparkfusion.runner.spark.head_start import HeadStart
+from sparkfusion.runner.spark.master import count_machines
 from sparkfusion.runner.spark.protection import check_files
 from sparkfusion.urls import is_url
 
@@ -46,8 +47,7 @@ class ConnectRunner:
 
     @property
     def machines(self) -> int:
-        """As on a classic session: with a local master one, otherwise as many as tasks run at once."""
-        return max(1, self.slots // self.cores_per_task) if self.cores_per_task is not None else 1
+        return count_machines(self.slots, self.cores_per_task)
 
     @property
     def cores_per_task(self) -> int | None:

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from sparkfusion.exchange.frames import FrameFileWriter, write_options
 from sparkfusion.exchange.manifest import FrameFile
-from sparkfusion.exchange.remote import upload
 from sparkfusion.ids import SourceFile, TableId
 from sparkfusion.runner.spark.casts import for_spark
 from sparkfusion.runner.spark.connect.task_rows import answer_batch
@@ -20,6 +19,7 @@ from sparkfusion.runner.spark.inputs import bring_inputs
 from sparkfusion.runner.spark.spark_task import StageWiring, ToUrl
 from sparkfusion.runner.spark.spark_types import spark_arrow_schema
 from sparkfusion.runner.spark.task_directories import task_directories
+from sparkfusion.runner.spark.transfers import upload
 from sparkfusion.worker.task import TaskInput
 
 

@@ -9,10 +9,10 @@ from contextlib import suppress
 from sparkfusion.config import MIB
 from sparkfusion.errors import ExternalError, ProtocolError, QueryCancelledError, SparkfusionError
 from sparkfusion.ids import FeedId
+from sparkfusion.runner.spark.feed_address import MailAddress
+from sparkfusion.runner.spark.feed_service import MOST_BYTES
 from sparkfusion.runner.spark.mail.mailbox import BEAT, CallLetters, Mailbox, Pauses
 from sparkfusion.transport.codec import error_of
-from sparkfusion.transport.feed_address import MailAddress
-from sparkfusion.transport.feed_service import MOST_BYTES
 from sparkfusion.transport.message import Fields, pack, unpack
 from sparkfusion.transport.task_side import TaskSide, begin_message
 from sparkfusion.worker.awake_clock import AwakeClock

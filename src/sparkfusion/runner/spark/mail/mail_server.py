@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 from sparkfusion.errors import ExternalError, ProtocolError, SparkfusionError
 from sparkfusion.ids import QueryId
+from sparkfusion.runner.spark.feed_address import MailAddress, ServedQuery
+from sparkfusion.runner.spark.feed_service import serve_fed_task
 from sparkfusion.runner.spark.mail.mailbox import BEAT, CallLetters, Mailbox, Pauses, call_of
 from sparkfusion.shared_secrets import new_secret
-from sparkfusion.transport.feed_address import MailAddress, ServedQuery
-from sparkfusion.transport.feed_service import serve_fed_task
 from sparkfusion.transport.message import Fields
 
 MAIL_PATIENCE_SECONDS = 60.0

@@ -15,8 +15,9 @@ from pathlib import Path
 from pyarrow import fs
 
 from sparkfusion.errors import ProtocolError
-from sparkfusion.exchange.remote import MAIL, WITHOUT_DIRECTORIES
 from sparkfusion.file_systems import classify_errors, open_url
+from sparkfusion.runner.spark.remote_home import MAIL
+from sparkfusion.runner.spark.transfers import WITHOUT_DIRECTORIES
 from sparkfusion.urls import is_url
 
 BEAT = f"beat{MAIL}"

@@ -8,9 +8,9 @@ from typing import Protocol
 from sparkfusion.config import MIB
 from sparkfusion.errors import ProtocolError, QueryCancelledError, SparkfusionError
 from sparkfusion.exchange.channel import ChannelClosedError
+from sparkfusion.runner.spark.feed_address import FedTask, ServedQuery
 from sparkfusion.transport.caller_side import CallerSide
 from sparkfusion.transport.codec import pack_error
-from sparkfusion.transport.feed_address import FedTask, ServedQuery
 from sparkfusion.transport.message import SMALL_MESSAGE, Fields, pack, unpack
 
 MOST_BYTES = 256 * MIB

@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 from sparkfusion.errors import ProtocolError
 from sparkfusion.ids import QueryId
+from sparkfusion.runner.spark.driver_calls.certificate import Certificate
+from sparkfusion.runner.spark.feed_address import FeedAddress, ServedQuery
+from sparkfusion.runner.spark.feed_service import serve_fed_task
 from sparkfusion.shared_secrets import is_same_secret, new_secret
-from sparkfusion.transport.feed_address import FeedAddress, ServedQuery
-from sparkfusion.transport.feed_service import serve_fed_task
 from sparkfusion.transport.flight.calls import Call, CallServer, ServedCall
-from sparkfusion.transport.flight.certificate import Certificate
 from sparkfusion.transport.flight.protocol import FEED, WORKER
 
 

@@ -17,11 +17,12 @@ from pathlib import Path
 import pytest
 
 from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionError, StoreFullError, UserError
-from sparkfusion.exchange import remote
 from sparkfusion.exchange.manifest import FrameFile
-from sparkfusion.exchange.remote import LEFTOVER_AGE, RemoteHome, download, exists, read_bytes, upload, write_bytes
 from sparkfusion.file_systems import open_url
 from sparkfusion.ids import SourceFile
+from sparkfusion.runner.spark import remote_home
+from sparkfusion.runner.spark.remote_home import LEFTOVER_AGE, RemoteHome
+from sparkfusion.runner.spark.transfers import download, exists, read_bytes, upload, write_bytes
 from sparkfusion.urls import bare, is_url, join, plain_path, show_url
 from tests.suites.fake_s3 import KEY, SECRET, FakeS3, fake_s3
 
@@ -203,7 +204,7 @@ def test_who_made_it(base: str) -> None:
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory that no home was made in yet by this process."""
-    monkeypatch.setattr(remote, "_swept", set())
+    monkeypatch.setattr(remote_home, "_swept", set())
     return tmp_path / "store"
 
 
@@ -266,7 +267,8 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from sparkfusion.exchange.manifest import FrameFile
-from sparkfusion.exchange.remote import RemoteHome, upload
+from sparkfusion.runner.spark.remote_home import RemoteHome
+from sparkfusion.runner.spark.transfers import upload
 home = RemoteHome(sys.argv[1], "0123456789ab")
 upload([FrameFile(sys.argv[2], 0, 1, 100)], home.url, "1-0-0")
 print("used", flush=True)

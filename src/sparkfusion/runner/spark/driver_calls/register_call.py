@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from pyarrow import flight
 
-from sparkfusion.errors import ExternalError, first_words
-from sparkfusion.transport.flight.certificate import open_client
+from sparkfusion.runner.spark.driver_calls.certificate import open_client
+from sparkfusion.runner.spark.feed_address import driver_unreachable
 from sparkfusion.transport.flight.protocol import SECRET_HEADER, WORKER, end_call
 from sparkfusion.transport.message import SMALL_MESSAGE, pack, unpack
 
@@ -36,7 +36,7 @@ class RegisterAddress:
                 probe.connect(place)  # sends nothing
                 return str(probe.getsockname()[0])
         except OSError as error:
-            raise _unreachable(self, error) from error
+            raise driver_unreachable(self.host, self.port, error) from error
 
 
 class RegisterCall:
@@ -70,7 +70,7 @@ class RegisterCall:
                 timer.cancel()
         except (flight.FlightError, pa.ArrowException, OSError, StopIteration) as error:
             self._client.close()
-            raise _unreachable(to, error) from error
+            raise driver_unreachable(to.host, to.port, error) from error
         self._listener = threading.Thread(target=self._listen, name="sparkfusion-register-listen", daemon=True)
         self._listener.start()
 
@@ -93,10 +93,3 @@ class RegisterCall:
             return
         finally:
             self._ended.set()
-
-
-def _unreachable(to: RegisterAddress, error: Exception) -> ExternalError:
-    return ExternalError(
-        f"the driver does not answer at {to.host}:{to.port}: {first_words(error)[:200]}",
-        hint="set sparkfusion.feed_host and sparkfusion.feed_port to an address of the driver that executors reach",
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from sparkfusion.errors import ExternalError, first_words
 from sparkfusion.ids import FeedId, QueryId
 from sparkfusion.worker.carry_out import TaskEnds
 
@@ -19,6 +20,14 @@ class FeedAddress:
     query: QueryId
     secret: str = field(repr=False)
     certificate: bytes = field(default=b"", repr=False)
+
+
+def driver_unreachable(host: str, port: int, error: Exception) -> ExternalError:
+    """The error of a task or a resident worker that gets no answer from the feed server."""
+    return ExternalError(
+        f"the driver's feed server at {host}:{port} does not answer: {first_words(error)[:200]}",
+        hint="set sparkfusion.feed_host and sparkfusion.feed_port to an address of the driver that executors reach",
+    )
 
 
 @dataclass(frozen=True)

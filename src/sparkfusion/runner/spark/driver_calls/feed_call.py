@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import flight
 
-from sparkfusion.errors import ExternalError, QueryCancelledError, SparkfusionError, first_words
+from sparkfusion.errors import QueryCancelledError, SparkfusionError
 from sparkfusion.ids import FeedId
+from sparkfusion.runner.spark.driver_calls.certificate import open_client
+from sparkfusion.runner.spark.feed_address import FeedAddress, driver_unreachable
+from sparkfusion.runner.spark.feed_service import MOST_BYTES
 from sparkfusion.transport.codec import error_of
-from sparkfusion.transport.feed_address import FeedAddress
-from sparkfusion.transport.feed_service import MOST_BYTES
-from sparkfusion.transport.flight.certificate import open_client
 from sparkfusion.transport.flight.protocol import FEED, SECRET_HEADER, end_call
 from sparkfusion.transport.message import SMALL_MESSAGE, pack, unpack
 from sparkfusion.transport.task_side import TaskSide, begin_message
@@ -101,11 +101,7 @@ class FeedCall(TaskSide):
     def _unreachable(self, error: Exception) -> SparkfusionError:
         if isinstance(error, flight.FlightUnauthenticatedError):
             return QueryCancelledError("the query has ended")
-        place = f"{self._address.host}:{self._address.port}"
-        return ExternalError(
-            f"the driver's feed server at {place} does not answer: {first_words(error)[:200]}",
-            hint="set sparkfusion.feed_host and sparkfusion.feed_port to an address of the driver that executors reach",
-        )
+        return driver_unreachable(self._address.host, self._address.port, error)
 
 
 @lru_cache(maxsize=4)
