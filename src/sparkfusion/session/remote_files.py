@@ -18,14 +18,14 @@ from sparkfusion.runner.base import CatalogFile, CatalogTable
 from sparkfusion.session.feed_options import FeedOptions
 from sparkfusion.session.feed_tables import FeedTables
 from sparkfusion.session.parquet_footers import READ_INT96
+from sparkfusion.urls import is_url, split_object
 
 
 def place_of(files: Sequence[CatalogFile]) -> str | None:
     """The scheme and the bucket of files that are not on this machine, as in `s3a://bucket`; None if they are."""
-    if not files or "://" not in files[0].path:
+    if not files or not is_url(files[0].path):
         return None
-    scheme, _, rest = files[0].path.partition("://")
-    return f"{scheme}://{rest.split('/', 1)[0]}"
+    return split_object(files[0].path)[0].rstrip("/")
 
 
 def read_remote_files(feeds: FeedTables, table: CatalogTable, place: str) -> datafusion.DataFrame:

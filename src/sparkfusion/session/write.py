@@ -27,6 +27,7 @@ from sparkfusion.ids import QueryId, TaskKey
 from sparkfusion.session.counting_job import CountingJob, count_frame
 from sparkfusion.session.query import RunningQuery
 from sparkfusion.session.write_modes import move
+from sparkfusion.urls import url_scheme
 from sparkfusion.worker.copy import CopySpec, copy_context, copy_frames, quote_text
 from sparkfusion.worker.task import TaskReport
 from sparkfusion.worker.task_context import PrepareContext
@@ -94,7 +95,7 @@ class CopyTarget:
 
     @property
     def is_local_directory(self) -> bool:
-        return "://" not in self.path and self.is_directory
+        return url_scheme(self.path) is None and self.is_directory
 
 
 @dataclass(frozen=True)
