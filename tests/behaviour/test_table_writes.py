@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -137,6 +141,21 @@ def test_registered_directories(session: Session, tmp_path: Path) -> None:
     session.register_parquet("p", tmp_path / "p")
     session.sql("insert overwrite p select v from p where v > 1")
     assert session.table("p").to_pylist() == []
+
+
+@pytest.mark.runners("local", reason=SAID)
+@pytest.mark.parametrize(
+    ("ending", "pack"), [("gz", gzip.compress), ("bz2", bz2.compress), ("xz", lzma.compress)], ids=["gz", "bz2", "xz"]
+)
+def test_registered_directories_of_compressed_files(
+    session: Session, tmp_path: Path, ending: str, pack: Callable[[bytes], bytes]
+) -> None:
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / f"a.csv.{ending}").write_bytes(pack(b"v\n1\n"))
+    session.register_csv("c", tmp_path / "c")
+    assert session.sql("select 2 as v").write_table("c") == 1
+    assert session.table("c").sort("v").to_pydict() == {"v": [1, 2]}
+    assert {file.suffix for file in (tmp_path / "c").iterdir()} == {f".{ending}"}
 
 
 @pytest.mark.runners("local", reason=SAID)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sparkfusion.config import suggest
 from sparkfusion.errors import SparkfusionError, UserError
-from sparkfusion.feed.ready.formats import FORMATS, Format, ending_of, format_of
+from sparkfusion.formats import FORMATS, Format, ending_of, format_of
 from sparkfusion.urls import url_scheme
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from typing import Any
 
 from datafusion.catalog import Table
 
+from sparkfusion.formats import written_ending
 from sparkfusion.session.external_statement import REFERENCE, ExternalStatement
 from sparkfusion.session.file_arguments import FileArguments
 from sparkfusion.session.session_schema import SessionSchema
@@ -30,7 +31,6 @@ _ORDERED = "it was created WITH ORDER, and new files might have another order"
 _WRITTEN_CSV = ("has_header", "delimiter", "quote", "escape", "terminator")
 _READ_ONLY_CSV = {"newlines_in_values", "schema", "schema_infer_max_records", "file_extension", "truncated_rows"}
 _VISIBLE = "/[!_.]*"
-_COMPRESSED = {"gzip": ".gz", "bzip2": ".bz2", "xz": ".xz", "zstd": ".zst"}
 
 
 @dataclass(frozen=True)
@@ -107,10 +107,11 @@ def own_name(reference: str, default: tuple[str, str] = _OWN) -> str | None:
 def table_of(statement: ExternalStatement) -> DirectoryTable:
     """How to write files of the table that a statement makes.
 
-    >>> from sparkfusion.session.external_statement import parse_external
-    >>> made = parse_external("create external table t stored as csv location 'x' options (has_header false)")
-    >>> table_of(made).target.tail
-    "TO 'x/' STORED AS csv OPTIONS (has_header false)"
+        >>> from sparkfusion.formats import written_ending
+    from sparkfusion.session.external_statement import parse_external
+        >>> made = parse_external("create external table t stored as csv location 'x' options (has_header false)")
+        >>> table_of(made).target.tail
+        "TO 'x/' STORED AS csv OPTIONS (has_header false)"
     """
     rest = f"STORED AS {statement.stored_as}"
     columns = _IN_PARENTHESES.sub("", statement.partitions).split(",")
@@ -134,7 +135,7 @@ def directory_table_of(method: str, format: str, arguments: Mapping[str, Any]) -
     settings = FileArguments(method, dict(arguments))
     columns = tuple(name for name, _ in settings.partitions or ())
     compression = settings.get("file_compression_type") or ""
-    ending = f".{format}{_COMPRESSED.get(str(compression).lower(), '')}"
+    ending = f".{format}{written_ending(str(compression))}"
     if (settings.get("file_extension") or ending) != ending and settings.extension is not None:
         return DirectoryTable(f"its files end in {settings.extension!r}, and new ones would in {ending!r}")
     if arguments.get("file_sort_order"):

@@ -20,8 +20,8 @@ import pyarrow as pa
 from datafusion import SessionContext, functions
 
 from sparkfusion.errors import InternalError, UserError, panics_as_errors
-from sparkfusion.feed.ready.formats import FORMATS, ending_of, format_of
 from sparkfusion.feed.ready.hive import NULL_VALUE
+from sparkfusion.formats import FORMATS, ending_of, format_of
 from sparkfusion.session.file_arguments import FileArguments, with_csv_options
 from sparkfusion.session.layout import (
     Layout,

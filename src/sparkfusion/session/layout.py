@@ -16,9 +16,9 @@ import pyarrow as pa
 from datafusion import SessionConfig, SessionContext
 
 from sparkfusion.errors import UserError, clean_message, panics_as_errors
-from sparkfusion.feed.ready.formats import ending_of, format_of
 from sparkfusion.feed.ready.hive import NULL_VALUE, infer_type, partition_of
 from sparkfusion.feed.ready.patterns import is_hidden, split_glob
+from sparkfusion.formats import ending_of, format_of
 from sparkfusion.plan.wire import decode, file_scan_conf, walk
 from sparkfusion.urls import decoded_path, url_scheme
 
