@@ -24,12 +24,13 @@ from sparkfusion.session.adopted_tables import AdoptedTables
 from sparkfusion.session.external_statement import REFERENCE
 from sparkfusion.session.feed_tables import FeedTables
 from sparkfusion.session.linked_files import LinkedFiles
-from sparkfusion.session.named_tables import Name, split_name, tables_named
+from sparkfusion.session.named_tables import tables_named
 from sparkfusion.session.object_stores import ObjectStores
 from sparkfusion.session.parquet_footers import Footers, version_of, why_different
 from sparkfusion.session.remote_files import place_of, read_remote_files
 from sparkfusion.session.session_schema import SessionSchema
 from sparkfusion.session.session_settings import DEFAULT_CATALOG, DEFAULT_SCHEMA, SessionSettings
+from sparkfusion.session.sql_names import Name, split_name
 from sparkfusion.session.sql_text import mask
 from sparkfusion.session.table_names import is_unknown_table
 
@@ -120,10 +121,10 @@ class CatalogTables:
 
     def use(self, statement: str) -> bool:
         """Run a USE on Spark, whose current database decides what names mean. Returns whether it was one."""
-        used = _USE.fullmatch(statement)
+        used = database_used(statement)
         if used is None or self._spark is None or not self.is_used():
             return False
-        self._spark.catalog.use(split_name(used[1]))
+        self._spark.catalog.use(used)
         return True
 
     def list_tables(self, database: str | None) -> list[ListedTable]:
@@ -262,6 +263,16 @@ def _schema_of(context: SessionContext, catalog: str, schema: str) -> Iterator[S
     finally:
         if made and not home.schema(schema).names():
             home.deregister_schema(schema)
+
+
+def database_used(statement: str) -> Name | None:
+    """The database of a USE; None for another statement.
+
+    >>> database_used('use schema "Shop" -- of today')
+    ('Shop',)
+    """
+    found = _USE.fullmatch(mask(statement))
+    return split_name(statement[found.start(1) : found.end(1)]) if found is not None else None
 
 
 def _no_view(table: str) -> UserError:

@@ -16,14 +16,13 @@ from sparkfusion.session.external_statement import REFERENCE, ExternalStatement
 from sparkfusion.session.file_arguments import FileArguments
 from sparkfusion.session.session_schema import SessionSchema
 from sparkfusion.session.session_settings import DEFAULT_CATALOG, DEFAULT_SCHEMA, SessionSettings
+from sparkfusion.session.sql_names import is_plain_name, split_name
 from sparkfusion.session.write import CopyTarget, WriteTarget, copy_tail
 
 INSERT = re.compile(rf"\s*INSERT\s+(?:INTO|OVERWRITE)\s+(?:TABLE\s+)?({REFERENCE.pattern})", re.IGNORECASE)
 """The beginning of a statement that writes to a table."""
 
-_PART = re.compile(r"\"((?:[^\"]|\"\")+)\"|(\w+)")
 _IN_PARENTHESES = re.compile(r"\([^()]*\)")
-_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 
 _NOWHERE = CopyTarget("", "")
 _OWN = ("datafusion", "public")
@@ -99,19 +98,17 @@ def own_name(reference: str, default: tuple[str, str] = _OWN) -> str | None:
     >>> own_name('Sales'), own_name('datafusion.public."Sales"'), own_name("other.sales")
     ('sales', 'Sales', None)
     """
-    parts = [quoted.replace('""', '"') if quoted else bare.lower() for quoted, bare in _PART.findall(reference)]
-    *home, name = parts or [""]
+    *home, name = split_name(reference) or ("",)
     return name if (*default[: 2 - len(home)], *home) == _OWN else None
 
 
 def table_of(statement: ExternalStatement) -> DirectoryTable:
     """How to write files of the table that a statement makes.
 
-        >>> from sparkfusion.formats import written_ending
-    from sparkfusion.session.external_statement import parse_external
-        >>> made = parse_external("create external table t stored as csv location 'x' options (has_header false)")
-        >>> table_of(made).target.tail
-        "TO 'x/' STORED AS csv OPTIONS (has_header false)"
+    >>> from sparkfusion.session.external_statement import parse_external
+    >>> made = parse_external("create external table t stored as csv location 'x' options (has_header false)")
+    >>> table_of(made).target.tail
+    "TO 'x/' STORED AS csv OPTIONS (has_header false)"
     """
     rest = f"STORED AS {statement.stored_as}"
     columns = _IN_PARENTHESES.sub("", statement.partitions).split(",")
@@ -120,7 +117,7 @@ def table_of(statement: ExternalStatement) -> DirectoryTable:
         rest += f" PARTITIONED BY ({', '.join(names)})"
     if statement.options:
         rest += f" OPTIONS ({statement.options})"
-    odd = [name for name in names if not _PLAIN.fullmatch(name)]
+    odd = [name for name in names if not is_plain_name(name)]
     refusal = f"COPY takes plain lower-case names of partition columns only, not {odd[0]}" if odd else None
     refusal = _ORDERED if statement.has_order else refusal
     path = f"{statement.location.rstrip('/')}/"
@@ -140,7 +137,7 @@ def directory_table_of(method: str, format: str, arguments: Mapping[str, Any]) -
         return DirectoryTable(f"its files end in {settings.extension!r}, and new ones would in {ending!r}")
     if arguments.get("file_sort_order"):
         return DirectoryTable(_ORDERED)
-    if odd := [name for name in columns if not _PLAIN.fullmatch(name)]:
+    if odd := [name for name in columns if not is_plain_name(name)]:
         return DirectoryTable(f"COPY takes plain lower-case names of partition columns only, not {odd[0]!r}")
     options = {"format.compression": str(compression)} if compression else {}
     if format == "csv":

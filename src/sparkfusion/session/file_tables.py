@@ -32,6 +32,7 @@ from sparkfusion.session.layout import (
     listing_context,
     survey,
 )
+from sparkfusion.session.sql_names import quote_name
 from sparkfusion.session.unfit_files import ONE_PER_LINE, check_not_empty, find_array, finds_no_files, no_files
 from sparkfusion.urls import is_url, plain_path, url_scheme
 
@@ -82,7 +83,7 @@ def show_partitions(dataframe: datafusion.DataFrame, columns: tuple[PartitionCol
     shown = {column.spelled: column for column in columns}
     made = []
     for name in dataframe.schema().names:
-        own = datafusion.col('"' + name.replace('"', '""') + '"')
+        own = datafusion.col(quote_name(name))
         if name in shown:
             text = functions.nullif(own.cast(_PLAIN), datafusion.lit(NULL_VALUE))
             own = text.cast(shown[name].type).alias(shown[name].name)

@@ -18,6 +18,7 @@ from sparkfusion.runner.base import CatalogFile, CatalogTable
 from sparkfusion.session.feed_options import FeedOptions
 from sparkfusion.session.feed_tables import FeedTables
 from sparkfusion.session.parquet_footers import READ_INT96
+from sparkfusion.session.sql_names import quote_name
 from sparkfusion.urls import is_url, split_object
 
 
@@ -44,7 +45,7 @@ def read_remote_files(feeds: FeedTables, table: CatalogTable, place: str) -> dat
     )
     count = "1 Parquet file" if len(table.files) == 1 else f"{len(table.files):,} Parquet files"
     note = f"table {table.name}: {count} at {place}, read by DataFusion"
-    shown = '"' + table.name.replace('"', '""') + '"'
+    shown = quote_name(table.name)
     return feeds.read(shown, WorkUnitFeed(provider), options, note)
 
 

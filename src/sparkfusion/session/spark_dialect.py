@@ -18,6 +18,7 @@ from sparkfusion.runner.table_versions import split_version
 from sparkfusion.session.chains import check_chains
 from sparkfusion.session.session_settings import DEFAULT_CATALOG, DEFAULT_SCHEMA, SessionSettings
 from sparkfusion.session.session_tables import SessionTables
+from sparkfusion.session.sql_names import quote_name
 from sparkfusion.session.table_names import call_with_tables, is_unknown_table, known_tables
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class SparkDialect:
 
     def _read_schema(self, names: Sequence[str]) -> tuple[str, pa.Schema]:
         """The name and columns of a table of the session, or of Spark's catalog."""
-        name = ".".join('"' + part.replace('"', '""') + '"' for part in names)
+        name = ".".join(map(quote_name, names))
         context = self._context
         found = self._tables.read_names(f"select * from {name}", lambda: call_with_tables(context, context.table, name))
         return name, found.schema()

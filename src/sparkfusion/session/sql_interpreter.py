@@ -30,6 +30,7 @@ from sparkfusion.session.external_tables import run_statement
 from sparkfusion.session.lazy_query import LazyQuery
 from sparkfusion.session.named_tables import tables_named
 from sparkfusion.session.settings_table import all_settings_listed
+from sparkfusion.session.sql_names import name_in_sql
 from sparkfusion.session.statements import (
     CopyQuery,
     ExplainText,
@@ -41,7 +42,7 @@ from sparkfusion.session.statements import (
     split_explain,
     without_leading_comments,
 )
-from sparkfusion.session.table_names import PARAMETER_VIEW, call_with_tables, name_in_sql
+from sparkfusion.session.table_names import PARAMETER_VIEW, call_with_tables
 from sparkfusion.session.table_writes import read_change
 from sparkfusion.session.write_modes import split_mode
 
