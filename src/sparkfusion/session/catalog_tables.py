@@ -117,26 +117,30 @@ class CatalogTables:
 
     def is_used(self) -> bool:
         """Whether queries of this session find Spark's tables."""
-        return self._spark is not None and self._settings.ours.text("spark_catalog") != "off"
+        return self._spark_in_use() is not None
+
+    def _spark_in_use(self) -> SparkDataFrames | None:
+        return self._spark if self._settings.ours.text("spark_catalog") != "off" else None
 
     def use(self, statement: str) -> bool:
         """Run a USE on Spark, whose current database decides what names mean. Returns whether it was one."""
-        used = database_used(statement)
-        if used is None or self._spark is None or not self.is_used():
+        used, spark = database_used(statement), self._spark_in_use()
+        if used is None or spark is None:
             return False
-        self._spark.catalog.use(used)
+        spark.catalog.use(used)
         return True
 
     def list_tables(self, database: str | None) -> list[ListedTable]:
         """Tables of a database of Spark's, and temporary views; none if queries do not find them."""
-        if self._spark is None or not self.is_used():
+        spark = self._spark_in_use()
+        if spark is None:
             if database is not None:
                 raise UserError(
                     f"cannot list the tables of {database!r}: queries of this session do not use Spark's catalog",
                     hint="use sparkfusion.connect(spark), with sparkfusion.spark_catalog set to auto",
                 )
             return []
-        return self._spark.catalog.tables(database)
+        return spark.catalog.tables(database)
 
     def describe(self, dataframe: datafusion.DataFrame) -> list[str]:
         """For each table of Spark's catalog that a query reads, how it is read, and why."""
