@@ -15,7 +15,7 @@ from sparkfusion.formats import written_ending
 from sparkfusion.session.external_statement import REFERENCE, ExternalStatement
 from sparkfusion.session.file_arguments import FileArguments
 from sparkfusion.session.session_schema import SessionSchema
-from sparkfusion.session.session_settings import DEFAULT_CATALOG, DEFAULT_SCHEMA, SessionSettings
+from sparkfusion.session.session_settings import DEFAULT_CATALOG, DEFAULT_SCHEMA, SessionSettings, show_value
 from sparkfusion.session.sql_names import is_plain_name, split_name
 from sparkfusion.session.write import CopyTarget, WriteTarget, copy_tail
 
@@ -144,7 +144,7 @@ def directory_table_of(method: str, format: str, arguments: Mapping[str, Any]) -
         if (refusal := _unwritable(arguments["options"])) is not None:
             return DirectoryTable(refusal)
         said = {name: settings.get(name) for name in _WRITTEN_CSV}
-        options |= {f"format.{name}": _in_sql(value) for name, value in said.items() if value is not None}
+        options |= {f"format.{name}": show_value(value) for name, value in said.items() if value is not None}
     directory = f"{str(path).removesuffix(_VISIBLE).rstrip('/')}/"
     tail = copy_tail(WriteTarget(format.upper(), directory, options, columns))
     return DirectoryTable(None, CopyTarget.parse(tail), columns)
@@ -156,7 +156,3 @@ def _unwritable(options: Any) -> str | None:
     default = vars(type(options)())
     lost = [name for name, value in vars(options).items() if name not in known and value != default.get(name)]
     return f"it is read with {lost[0]}, which writing does not have" if lost else None
-
-
-def _in_sql(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datafusion.dataframe import ParquetColumnOptions, ParquetWriterOptions
 
+from sparkfusion.session.session_settings import show_value
 from sparkfusion.session.sql_names import is_plain_name
 
 _FILE = (
@@ -57,12 +58,8 @@ def copy_options(options: ParquetWriterOptions) -> dict[str, str] | None:
     found = {f"format.{name}": getattr(options, name) for name in _FILE}
     for column, own in columns.items():
         found |= _of_column(column, own)
-    return {name: _text(value) for name, value in found.items() if value is not None}
+    return {name: show_value(value) for name, value in found.items() if value is not None}
 
 
 def _of_column(column: str, own: ParquetColumnOptions) -> dict[str, object]:
     return {f"format.{name}::{column}": getattr(own, name) for name in _COLUMN}
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -178,5 +178,5 @@ class SessionSettings(MutableMapping[str, str]):
         return rows
 
 
-def show_value(value: int | bool | str) -> str:
+def show_value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -25,7 +25,9 @@ _TAKEN = re.compile(r"[Tt]able '?(.+?)'? already exists")
 _FIELD = re.compile(r"No field named (\S+?)\.\s+Valid fields are (.+)\.$", re.DOTALL)
 _NAME = re.compile(r'(?:"(?:[^"]|"")+"|[^\s,".]+)(?:\.(?:"(?:[^"]|"")+"|[^\s,".]+))*')
 _FUNCTION = re.compile(r"Invalid function '([^']+)'\.(?!\s*Did you mean)")
-_FUNCTIONS = "select distinct routine_name as name from information_schema.routines"
+ALL_FUNCTIONS = "select distinct routine_name as name from information_schema.routines"
+"""The query for the names of all functions."""
+
 _SHOWN = 5
 
 
@@ -55,7 +57,7 @@ def name_hint(message: str, context: SessionContext) -> str | None:
         return f"did you mean {near[0]}?"
     if called := _FUNCTION.search(message):
         with suppress(Exception):
-            rows = context.sql(_FUNCTIONS).to_pylist()
+            rows = context.sql(ALL_FUNCTIONS).to_pylist()
             near = close_names(called[1], sorted(str(row["name"]) for row in rows))
             return f"did you mean {near[0]}?" if near else None
     return None
