@@ -12,7 +12,7 @@ from typing import Any
 from datafusion.catalog import Table
 
 from sparkfusion.formats import written_ending
-from sparkfusion.session.external_statement import REFERENCE, ExternalStatement
+from sparkfusion.session.external_statement import REFERENCE, ExternalStatement, unquote
 from sparkfusion.session.file_arguments import FileArguments
 from sparkfusion.session.session_schema import SessionSchema
 from sparkfusion.session.session_settings import DEFAULT_CATALOG, DEFAULT_SCHEMA, SessionSettings, show_value
@@ -40,11 +40,14 @@ class DirectoryTable:
         refusal: why files cannot be written.
         target: what follows the source in a COPY.
         partitions: the columns that are in names of directories.
+        reads_inserts: whether the table reads the files that DataFusion's own INSERT writes. Their names always end in
+            the format's own extension, such as `.csv`, also if they are compressed.
     """
 
     refusal: str | None = None
     target: CopyTarget = _NOWHERE
     partitions: tuple[str, ...] = ()
+    reads_inserts: bool = True
 
     def foreign_directory(self) -> str | None:
         """A directory inside the table's directory that is not one of its partitions, and would be lost with it."""
@@ -121,7 +124,7 @@ def table_of(statement: ExternalStatement) -> DirectoryTable:
     refusal = f"COPY takes plain lower-case names of partition columns only, not {odd[0]}" if odd else None
     refusal = _ORDERED if statement.has_order else refusal
     path = f"{statement.location.rstrip('/')}/"
-    return DirectoryTable(refusal, CopyTarget(path, rest, path), tuple(names))
+    return DirectoryTable(refusal, CopyTarget(path, rest, path), tuple(names), not _is_packed(statement))
 
 
 def directory_table_of(method: str, format: str, arguments: Mapping[str, Any]) -> DirectoryTable | None:
@@ -134,20 +137,28 @@ def directory_table_of(method: str, format: str, arguments: Mapping[str, Any]) -
     compression = settings.get("file_compression_type") or ""
     ending = f".{format}{written_ending(str(compression))}"
     if (settings.get("file_extension") or ending) != ending and settings.extension is not None:
-        return DirectoryTable(f"its files end in {settings.extension!r}, and new ones would in {ending!r}")
+        said = f"its files end in {settings.extension!r}, and new ones would in {ending!r}"
+        return DirectoryTable(said, reads_inserts=False)
+    reads_inserts = ending == f".{format}"
     if arguments.get("file_sort_order"):
-        return DirectoryTable(_ORDERED)
+        return DirectoryTable(_ORDERED, reads_inserts=reads_inserts)
     if odd := [name for name in columns if not is_plain_name(name)]:
-        return DirectoryTable(f"COPY takes plain lower-case names of partition columns only, not {odd[0]!r}")
+        said = f"COPY takes plain lower-case names of partition columns only, not {odd[0]!r}"
+        return DirectoryTable(said, reads_inserts=reads_inserts)
     options = {"format.compression": str(compression)} if compression else {}
     if format == "csv":
         if (refusal := _unwritable(arguments["options"])) is not None:
-            return DirectoryTable(refusal)
-        said = {name: settings.get(name) for name in _WRITTEN_CSV}
-        options |= {f"format.{name}": show_value(value) for name, value in said.items() if value is not None}
+            return DirectoryTable(refusal, reads_inserts=reads_inserts)
+        given = {name: settings.get(name) for name in _WRITTEN_CSV}
+        options |= {f"format.{name}": show_value(value) for name, value in given.items() if value is not None}
     directory = f"{str(path).removesuffix(_VISIBLE).rstrip('/')}/"
     tail = copy_tail(WriteTarget(format.upper(), directory, options, columns))
-    return DirectoryTable(None, CopyTarget.parse(tail), columns)
+    return DirectoryTable(None, CopyTarget.parse(tail), columns, reads_inserts)
+
+
+def _is_packed(statement: ExternalStatement) -> bool:
+    options = {name.lower().removeprefix("format."): unquote(value) for name, value in statement.pairs()}
+    return statement.format in ("csv", "json") and written_ending(options.get("compression", "")) != ""
 
 
 def _unwritable(options: Any) -> str | None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from sparkfusion.errors import UserError, clean_message
 from sparkfusion.ids import new_query_id
-from sparkfusion.session.changes import OVERWRITE, Change, find_change
+from sparkfusion.session.changes import INSERT_INTO, OVERWRITE, Change, find_change
 from sparkfusion.session.datafusion_calls import call_datafusion
 from sparkfusion.session.engine import Engine
 from sparkfusion.session.external_statement import REFERENCE
@@ -24,13 +24,18 @@ _INSTEAD = "write_parquet, write_csv and write_json write to a path, with the sa
 
 
 def read_change(engine: Engine, inner: datafusion.DataFrame) -> LazyQuery:
-    """A query, or a statement that changes a table, with what it changes. This makes INSERT OVERWRITE work."""
+    """A query, or a statement that changes a table, with what it changes. This makes INSERT OVERWRITE work, and INSERT
+    INTO for tables that would not read the files of DataFusion's own INSERT."""
     change = find_change(engine.context, inner)
-    if change is None or change.operation != OVERWRITE:
+    if change is None or change.operation not in (OVERWRITE, INSERT_INTO):
+        return LazyQuery(inner, changes=change)
+    table = ".".join(map(quote_name, change.table.split(".")))
+    made = engine.tables.directories.find(table)
+    if change.operation == INSERT_INTO and (made is None or made.reads_inserts):
         return LazyQuery(inner, changes=change)
     if "." in change.table and engine.context.table_exist(quote_name(change.table)):
         raise UserError(f"cannot run {change}: the name contains a dot", hint="give the table another name")
-    return _store(engine, inner, change, ".".join(map(quote_name, change.table.split("."))))
+    return _store(engine, inner, change, table)
 
 
 def write_table(engine: Engine, source: LazyQuery, name: str, mode: WriteMode) -> int:
@@ -84,7 +89,7 @@ def _store(engine: Engine, inner: datafusion.DataFrame, change: Change, table: s
         why = f"its directory contains another directory, {foreign!r}, which would be removed"
     if made is not None and why is None:
         return engine.copy(LazyQuery(change.reads[0]), made.target.tail, "overwrite" if replaces else "append")
-    if replaces:
+    if replaces or (made is not None and not made.reads_inserts):
         raise UserError(f"cannot run {change}: {why}", hint=_INSTEAD)
     return LazyQuery(inner, changes=change)
 
