@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from urllib.parse import SplitResult, quote, unquote, unquote_plus, urlsplit
 
+LOCAL_STORE = "file:///"
+"""What DataFusion calls the object store of files on this machine."""
+
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _HTTP = ("http", "https")
 _SHOWN_PARAMETERS = frozenset({"region", "scheme", "endpoint_override"})

@@ -187,6 +187,16 @@ def test_files_without_a_table_are_named(session: Session, tmp_path: Path, sourc
 
 
 @pytest.mark.runners("local", reason=SAID)
+def test_files_without_a_table_are_named_by_url(session: Session, tmp_path: Path) -> None:
+    empty = tmp_path / "my zero.csv"
+    empty.touch()
+    with pytest.raises(UserError, match=r"my%20zero\.csv' is empty, so its columns are unknown"):
+        session.read_csv(empty.as_uri())
+    with pytest.raises(UserError, match=r"no file or directory at 'file:///.*/no%20such\.csv'"):
+        session.read_csv((tmp_path / "no such.csv").as_uri())
+
+
+@pytest.mark.runners("local", reason=SAID)
 def test_an_empty_file_with_given_columns_has_no_rows(session: Session, tmp_path: Path) -> None:
     (tmp_path / "zero.csv").touch()
     assert session.read_csv(tmp_path / "zero.csv", schema=pa.schema([("a", pa.int64())])).count() == 0

@@ -152,6 +152,18 @@ def test_hidden_files_are_not_read(session: Session, tmp_path: Path) -> None:
     assert sorted(assert_distributed_like_single_node(session.table("t")).column("v").to_pylist()) == [0, 1, 2]
 
 
+@pytest.mark.runners("local", reason=SAID)
+def test_hidden_files_are_not_read_by_url(session: Session, tmp_path: Path) -> None:
+    home = tmp_path / "my files"
+    home.mkdir()
+    (home / "0.csv").write_text("v\n0\n")
+    (home / "_1.csv").write_text("v\n7\n")
+    url = f"{home.as_uri()}/"
+    session.sql(f"create external table t stored as csv location '{url}' options (has_header true)")
+    for rows in (session.read_csv(url), session.table("t")):
+        assert rows.to_pydict() == {"v": [0]}
+
+
 @pytest.mark.parametrize("partitioned", ["", "partitioned by (year, place)"])
 def test_external_tables(session: Session, tmp_path: Path, partitioned: str) -> None:
     home = write_hive(tmp_path / "it's t")
@@ -259,19 +271,21 @@ def test_a_damaged_file_of_several_is_named(session: Session, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("distributed", [True, False], ids=["distributed", "single-node"])
-@pytest.mark.parametrize("kind", ["directory", "file", "pattern", "external", "partitions"])
+@pytest.mark.parametrize("kind", ["directory", "file", "pattern", "external", "partitions", "url", "external url"])
 def test_a_table_whose_files_are_gone_is_refused(
     session: Session, tmp_path: Path, kind: str, distributed: bool
 ) -> None:
     """DataFusion would answer with no rows."""
     session.config["sparkfusion.enabled"] = distributed
-    home = tmp_path / "t"
+    home = tmp_path / "all of" / "t"
     (home / "p=1").mkdir(parents=True)
     pq.write_table(pa.table({"v": [1]}), home / ("p=1/0.parquet" if kind == "partitions" else "0.parquet"))
-    if kind == "external":
-        session.sql(f"create external table t stored as parquet location '{home}'")
+    url = f"{home.as_uri()}/"
+    if kind.startswith("external"):
+        session.sql(f"create external table t stored as parquet location '{url if 'url' in kind else home}'")
     else:
-        session.register_parquet("t", {"file": home / "0.parquet", "pattern": f"{home}/*.parquet"}.get(kind, home))
+        paths = {"file": home / "0.parquet", "pattern": f"{home}/*.parquet", "url": url}
+        session.register_parquet("t", paths.get(kind, home))
     query = session.sql("select sum(v) as v from t")
     assert query.to_pylist() == [{"v": 1}]
     shutil.rmtree(home)

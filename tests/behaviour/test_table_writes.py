@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -137,6 +141,45 @@ def test_registered_directories(session: Session, tmp_path: Path) -> None:
     session.register_parquet("p", tmp_path / "p")
     session.sql("insert overwrite p select v from p where v > 1")
     assert session.table("p").to_pylist() == []
+
+
+@pytest.mark.runners("local", reason=SAID)
+@pytest.mark.parametrize(
+    ("ending", "pack"), [("gz", gzip.compress), ("bz2", bz2.compress), ("xz", lzma.compress)], ids=["gz", "bz2", "xz"]
+)
+def test_registered_directories_of_compressed_files(
+    session: Session, tmp_path: Path, ending: str, pack: Callable[[bytes], bytes]
+) -> None:
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / f"a.csv.{ending}").write_bytes(pack(b"v\n1\n"))
+    session.register_csv("c", tmp_path / "c")
+    assert session.sql("select 2 as v").write_table("c") == 1
+    assert session.sql("insert into c values (3)").to_pylist() == [{"count": 1}]
+    assert session.table("c").sort("v").to_pydict() == {"v": [1, 2, 3]}
+    assert {file.suffix for file in (tmp_path / "c").iterdir()} == {f".{ending}"}
+
+
+@pytest.mark.runners("local", reason=SAID)
+def test_rows_that_the_table_would_not_read_are_refused(session: Session, tmp_path: Path) -> None:
+    """DataFusion writes them to files whose names end in .json."""
+    (tmp_path / "j").mkdir()
+    (tmp_path / "j" / "a.jsonl").write_text('{"v": 1}\n')
+    session.register_json("j", tmp_path / "j")
+    for insert in (lambda: session.sql("insert into j values (2)"), lambda: session.table("j").write_table("j")):
+        with pytest.raises(UserError, match=r"cannot run INSERT INTO j: its files end in '\.jsonl'"):
+            insert()
+    assert [file.name for file in (tmp_path / "j").iterdir()] == ["a.jsonl"]
+
+
+@pytest.mark.runners("local", reason=SAID)
+@pytest.mark.parametrize("columns", ["", "(v bigint)"])
+def test_external_tables_of_compressed_files_take_rows(session: Session, tmp_path: Path, columns: str) -> None:
+    (tmp_path / "e").mkdir()
+    (tmp_path / "e" / "a.csv.gz").write_bytes(gzip.compress(b"v\n1\n"))
+    options = "'format.compression' 'gzip', 'format.has_header' 'true'"
+    session.sql(f"create external table e {columns} stored as csv location '{tmp_path}/e/' options ({options})")
+    session.sql("insert into e values (2)")
+    assert session.sql("select v from e order by v").to_pydict() == {"v": [1, 2]}
 
 
 @pytest.mark.runners("local", reason=SAID)

@@ -144,6 +144,12 @@ def test_copy_statement(session: Session, old: Path) -> None:
     assert rows_in(old) == TOTAL
 
 
+def test_a_value_that_looks_like_a_mode_is_none(session: Session, tmp_path: Path) -> None:
+    options = "'format.null_value' 'sparkfusion.mode ignore', 'format.has_header' 'false'"
+    session.sql(f"copy (select null as v) to '{tmp_path}/a.csv' stored as csv options ({options})").collect()
+    assert (tmp_path / "a.csv").read_text() == "sparkfusion.mode ignore\n"
+
+
 def test_where_names_cannot_be_exchanged(frame: DataFrame, old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda *args, **kwargs: object())
     assert frame.write_parquet(old, mode="overwrite") == TOTAL

@@ -154,7 +154,7 @@ def test_names_mean_what_they_mean_to_spark(session: Session, spark: SparkSessio
         assert session.sql("select sum(id) as s from SF_VIEW").to_pydict() == {"s": [3]}
         assert session.sql("select * from global_temp.sf_global").to_pydict() == {"one": [1]}
         assert session.sql(f"select count(*) as n from spark_catalog.{db}.every").to_pydict() == {"n": [50]}
-        session.sql(f"use {db}")
+        session.sql(f"use {db} -- of this test")
         assert spark.catalog.currentDatabase() == db
         assert session.sql("select count(*) as n from every").to_pydict() == {"n": [50]}
         assert session.table("every").count() == 50

@@ -248,6 +248,15 @@ def test_select_exprs_returns_something_else() -> None:
     assert not isinstance(made, DataFrame), gone("session/dataframe_verbs.py")
 
 
+def test_an_insert_into_compressed_files_writes_files_that_the_table_does_not_read(tmp_path: Path) -> None:
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"v\n1\n"))
+    context = SessionContext()
+    options = "'format.compression' 'gzip', 'format.has_header' 'true'"
+    context.sql(f"create external table t stored as csv location '{tmp_path}/' options ({options})")
+    context.sql("insert into t values (2)").collect()
+    assert context.sql("select v from t").count() == 1, gone("session/table_writes.py")
+
+
 def test_html_of_rows_is_not_escaped() -> None:
     shown = SessionContext().from_pydict({"n": ["<script>"]})._repr_html_()
     assert "'><script></td>" in shown, gone("session/rows_html.py")

@@ -20,7 +20,7 @@ from sparkfusion.config.config_file import current_config_file
 from sparkfusion.config.given_settings import CONNECT, TOKEN_VARIABLE, GivenSetting
 from sparkfusion.config.setting_list import TARGET_PARTITIONS
 from sparkfusion.errors import UserError
-from sparkfusion.feed.ready.formats import FORMATS
+from sparkfusion.formats import FORMATS
 from sparkfusion.session.script import ScriptStatement, split
 from sparkfusion.transport.schemes import is_known, scheme_of
 

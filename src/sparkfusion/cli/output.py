@@ -26,6 +26,7 @@ from sparkfusion.cli.grid import draw, draw_markdown, draw_vertical
 from sparkfusion.cli.values import Plain, plain, text
 from sparkfusion.config import available_cores
 from sparkfusion.errors import UserError
+from sparkfusion.formats import format_of
 
 OutputFormat = Literal["table", "vertical", "markdown", "csv", "json", "jsonl", "ndjson", "parquet", "arrow"]
 OUTPUT_FORMATS: tuple[OutputFormat, ...] = get_args(OutputFormat)
@@ -33,11 +34,8 @@ T = TypeVar("T")
 HELD_FORMATS = ("table", "vertical", "markdown")
 """The formats for people: they are written when all rows are there, at most `max_rows` of them."""
 BINARY_FORMATS = ("parquet", "arrow")
-_ENDINGS: dict[str, OutputFormat] = {
-    ".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".md": "markdown", ".parquet": "parquet",
-    ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
-}  # fmt: skip
-
+_OTHER_FORMATS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".md": "markdown"}
+"""The endings that mean something else for output than for tables."""
 _TEXT = ("", ".txt", ".log", ".out")
 _READABLE = 30  # a longer value is folded, and its column is not left out
 
@@ -48,7 +46,7 @@ def format_for(path: str | None) -> OutputFormat:
     >>> format_for("report.parquet"), format_for("report.txt"), format_for(None)
     ('parquet', 'table', 'table')
     """
-    return "table" if path is None else _ENDINGS.get(Path(path).suffix.lower(), "table")
+    return "table" if path is None else _implied_format(path) or "table"
 
 
 def describe_format(path: str) -> str | None:
@@ -57,9 +55,16 @@ def describe_format(path: str) -> str | None:
     >>> describe_format("report.xyz"), describe_format("report.txt")
     ("the name of 'report.xyz' implies no format, so it will be a table for people", None)
     """
-    if Path(path).suffix.lower() in (*_ENDINGS, *_TEXT) or (Path(path).exists() and not Path(path).is_file()):
+    is_plain = Path(path).suffix.lower() in _TEXT or (Path(path).exists() and not Path(path).is_file())
+    if is_plain or _implied_format(path) is not None:
         return None
     return f"the name of {path!r} implies no format, so it will be a table for people"
+
+
+def _implied_format(path: str) -> OutputFormat | None:
+    ending = Path(path).suffix.lower()
+    found = _OTHER_FORMATS.get(ending) or format_of(ending)
+    return next((form for form in OUTPUT_FORMATS if form == found), None)
 
 
 def write(

@@ -10,9 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sparkfusion.cli.tables import Table, UnknownFormatError, parse_table, quote_name, register
+from sparkfusion.cli.tables import Table, UnknownFormatError, parse_table, register
 from sparkfusion.config.config_file import ConfigFile
 from sparkfusion.errors import UserError
+from sparkfusion.session.sql_names import name_in_sql
 from sparkfusion.session.sql_text import mask
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def tables_at(text: str) -> tuple[list[Table], list[str]]:
         return [parse_table(text)], []
     if Path(text).is_dir():
         return _tables_in(text)
-    return [parse_table(f"{quote_name(_name_of(Path(text)))}={text}")], []
+    return [parse_table(f"{name_in_sql(_name_of(Path(text)))}={text}")], []
 
 
 def _name_of(path: Path) -> str:
@@ -53,7 +54,7 @@ def _tables_in(directory: str) -> tuple[list[Table], list[str]]:
             others.append(entry.name)
             continue
         try:
-            found = parse_table(f"{quote_name(name)}={entry}{os.sep if entry.is_dir() else ''}")
+            found = parse_table(f"{name_in_sql(name)}={entry}{os.sep if entry.is_dir() else ''}")
         except ValueError:
             others.append(entry.name)
             continue
@@ -77,7 +78,7 @@ def tables_of_file(file: ConfigFile) -> tuple[Table, ...]:
     for entry in file.tables:
         form = "" if entry.format is None else f"{entry.format}:"
         try:
-            table = parse_table(f"{quote_name(entry.name)}={form}{entry.path}")
+            table = parse_table(f"{name_in_sql(entry.name)}={form}{entry.path}")
         except ValueError as error:
             raise UserError(f"{file.path}: table {entry.name!r}: {error}") from error
         found.append(replace(table, options=entry.options))
@@ -112,9 +113,9 @@ def register_paths(session: Session, sql: str) -> None:
     for path in paths:
         if path not in known:
             try:
-                register(session, parse_table(f"{quote_name(path)}={path}"))
+                register(session, parse_table(f"{name_in_sql(path)}={path}"))
             except UnknownFormatError as error:
-                name = quote_name(_name_of(Path(path)))
+                name = name_in_sql(_name_of(Path(path)))
                 words = f"cannot read {path!r} as a table: its name implies no format"
                 hint = f"name it: create external table {name} stored as csv location '{path}', if it is CSV"
                 raise UserError(words, hint=f"{hint}; or on the command line --table {name}=csv:{path}") from error

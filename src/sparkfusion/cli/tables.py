@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sparkfusion.config import suggest
 from sparkfusion.errors import SparkfusionError, UserError
-from sparkfusion.feed.ready.formats import FORMATS, Format, ending_of, format_of
+from sparkfusion.formats import FORMATS, Format, ending_of, format_of
 from sparkfusion.urls import url_scheme
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _ALIASES = {"ndjson": "json", "jsonl": "json"}
 _NO_OPTIONS = ("name", "path", "schema", "options", "object_store", "table_partition_cols", "file_sort_order")
-_BARE = re.compile(r"[a-z_][a-z0-9_]*")
 _GLOB = re.compile(r"[*?\[]")
 _PREFIX = re.compile(r"(\w{2,}):(?!//)")  # a single letter is a drive of Windows
 _MISSING = re.compile(r"\btable 'datafusion\.public\.([^']+)' not found")
@@ -89,17 +88,6 @@ def register(session: Session, table: Table) -> None:
                 hint=suggest(option, known) or f"there are {', '.join(known)}",
             )
     method(table.name, table.path, **said | dict(table.options))
-
-
-def quote_name(name: str) -> str:
-    """The name as SQL has it, whatever it contains; in quotes only if it needs them.
-
-    >>> quote_name('a"b'), quote_name("orders")
-    ('"a""b"', 'orders')
-    """
-    if _BARE.fullmatch(name):
-        return name
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _sample(path: str) -> str | None:

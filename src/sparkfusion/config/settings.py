@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from sparkfusion.config.machine_limits import available_cores, fair_share, frame_memory
 from sparkfusion.config.setting_list import PREFIX, SETTINGS
 from sparkfusion.config.setting_values import lookup, parse
+from sparkfusion.urls import is_url, plain_path
 
 
 class Settings(Mapping[str, "int | bool | str"]):
@@ -51,8 +52,8 @@ class Settings(Mapping[str, "int | bool | str"]):
 
     def directory(self) -> str:
         """`store_dir` if it is a directory of this machine, otherwise empty: a URL is for frames on Spark only."""
-        chosen = self.text("store_dir").removeprefix("file://")
-        return "" if "://" in chosen else chosen
+        chosen = self.text("store_dir")
+        return "" if is_url(chosen) else plain_path(chosen)
 
     def slots_or_default(self) -> int:
         return self.integer("slots") or available_cores()

@@ -18,11 +18,11 @@ from sparkfusion.plan.wire import PlanNode, copy_of, decode, encode, file_scan_c
 from sparkfusion.plan.wire import wire_pb2 as pb
 from sparkfusion.plan.wire.build import union
 from sparkfusion.plan.wire.tree import children
+from sparkfusion.urls import LOCAL_STORE
 
 _EXCHANGE_LINE = re.compile(r"DataSourceExec: .*?sparkfusion-exchange/(\d+)/.*")
 _FEED_LINE = re.compile(r"DataSourceExec: file_groups=.*?\[\[?sparkfusion-feed/\d+/\d+/([^\],]*).*?\]\}(.*)")
 _FILE_GROUPS = re.compile(r"file_groups=\{(\d+) groups?: \[.*?\]\}")
-_THIS_MACHINE = "file:///"
 
 
 def operator_lines(plan: bytes, graph: StageGraph) -> list[str]:
@@ -48,7 +48,7 @@ def _decodable(root: PlanNode) -> PlanNode:
     def simplify(node: PlanNode) -> PlanNode | None:
         conf = file_scan_conf(node)
         if conf is not None and conf.object_store_url:
-            conf.object_store_url = _THIS_MACHINE
+            conf.object_store_url = LOCAL_STORE
         return union(node.interleave.inputs) if kind(node) == "interleave" else None
 
     return rewrite(root, simplify)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from sparkfusion.formats import compression_of
 from sparkfusion.plan.stage import Why
 from sparkfusion.plan.subqueries import has_unproven_scalar_subquery
 from sparkfusion.plan.wire import PlanNode, file_scan_conf, kind, walk
@@ -40,7 +41,6 @@ _REFUSED = {
 }
 
 _NODE_LINE = re.compile(r"^\s*[A-Z]\w*(?: [A-Z]\w*)*(?::|$| )")
-_COMPRESSED = re.compile(r"\.(gz|bz2|xz|zst)$")
 _ARROW_STREAM = re.compile(r"^\s*DataSourceExec: .*\bfile_type=arrow_stream\b")
 _HALF_FLOAT_LITERAL = re.compile(rf"\b{HALF_FLOAT}\((?!NULL\))")
 _LOSSY_WINDOW = (
@@ -126,5 +126,5 @@ def _check_scan(node: PlanNode, name: str) -> None:
     if name in ("csv_scan", "json_scan"):
         for group in conf.file_groups:
             for file in group.files:
-                if _COMPRESSED.search(file.path):
+                if compression_of(file.path) is not None:
                     raise NotDistributableError(f"compression of {file.path!r} {LOST}")

@@ -25,6 +25,7 @@ from sparkfusion.session.lossy import UNNAMED, lost_options
 from sparkfusion.session.method_examples import EXAMPLES
 from sparkfusion.session.skipping import check_on_error, skipping_table
 from sparkfusion.session.table_names import call_with_tables, name_hint
+from sparkfusion.urls import is_url, plain_path
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -216,4 +217,4 @@ def _missing_path(source: object) -> str | None:
 
 
 def _is_missing(path: str) -> bool:
-    return "://" not in path and not any(mark in path for mark in "*?[") and not Path(path).exists()
+    return not is_url(path) and not any(mark in path for mark in "*?[") and not Path(plain_path(path)).exists()

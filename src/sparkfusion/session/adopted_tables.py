@@ -18,6 +18,7 @@ from sparkfusion.plan.wire import PlanNode
 from sparkfusion.runner.base import AdoptedTable
 from sparkfusion.session.placeholders import Placeholders
 from sparkfusion.session.session_schema import SessionSchema
+from sparkfusion.session.sql_names import quote_name
 
 _BYTES_OF_A_TEXT = 20  # Spark's own guess for values whose size is not fixed
 
@@ -68,7 +69,7 @@ class AdoptedTables:
         self._releases[table.id] = release
         self._hints[table.id] = TableHint(name, table.bytes, table.parts)
         self._reasons[table.id] = reason
-        shown = '"' + name.replace('"', '""') + '"'
+        shown = quote_name(name)
         return self._placeholders.place(SessionContext(), shown, table.id, table.schema, table.parts, self._forget)[1]
 
     def describe(self, dataframe: datafusion.DataFrame) -> list[str]:

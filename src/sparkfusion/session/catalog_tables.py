@@ -24,12 +24,13 @@ from sparkfusion.session.adopted_tables import AdoptedTables
 from sparkfusion.session.external_statement import REFERENCE
 from sparkfusion.session.feed_tables import FeedTables
 from sparkfusion.session.linked_files import LinkedFiles
-from sparkfusion.session.named_tables import Name, find_table_names, split_name
+from sparkfusion.session.named_tables import find_table_names
 from sparkfusion.session.object_stores import ObjectStores
 from sparkfusion.session.parquet_footers import Footers, version_of, why_different
 from sparkfusion.session.remote_files import place_of, read_remote_files
 from sparkfusion.session.session_schema import SessionSchema
 from sparkfusion.session.session_settings import DEFAULT_CATALOG, DEFAULT_SCHEMA, SessionSettings
+from sparkfusion.session.sql_names import Name, split_name
 from sparkfusion.session.sql_text import mask
 from sparkfusion.session.table_names import is_unknown_table
 
@@ -116,26 +117,30 @@ class CatalogTables:
 
     def is_used(self) -> bool:
         """Whether queries of this session find Spark's tables."""
-        return self._spark is not None and self._settings.ours.text("spark_catalog") != "off"
+        return self._spark_in_use() is not None
+
+    def _spark_in_use(self) -> SparkDataFrames | None:
+        return self._spark if self._settings.ours.text("spark_catalog") != "off" else None
 
     def use(self, statement: str) -> bool:
         """Run a USE on Spark, whose current database decides what names mean. Returns whether it was one."""
-        used = _USE.fullmatch(statement)
-        if used is None or self._spark is None or not self.is_used():
+        used, spark = database_used(statement), self._spark_in_use()
+        if used is None or spark is None:
             return False
-        self._spark.catalog.use(split_name(used[1]))
+        spark.catalog.use(used)
         return True
 
     def list_tables(self, database: str | None) -> list[ListedTable]:
         """Tables of a database of Spark's, and temporary views; none if queries do not find them."""
-        if self._spark is None or not self.is_used():
+        spark = self._spark_in_use()
+        if spark is None:
             if database is not None:
                 raise UserError(
                     f"cannot list the tables of {database!r}: queries of this session do not use Spark's catalog",
                     hint="use sparkfusion.connect(spark), with sparkfusion.spark_catalog set to auto",
                 )
             return []
-        return self._spark.catalog.tables(database)
+        return spark.catalog.tables(database)
 
     def describe(self, dataframe: datafusion.DataFrame) -> list[str]:
         """For each table of Spark's catalog that a query reads, how it is read, and why."""
@@ -262,6 +267,16 @@ def _schema_of(context: SessionContext, catalog: str, schema: str) -> Iterator[S
     finally:
         if made and not home.schema(schema).names():
             home.deregister_schema(schema)
+
+
+def database_used(statement: str) -> Name | None:
+    """The database of a USE; None for another statement.
+
+    >>> database_used('use schema "Shop" -- of today')
+    ('Shop',)
+    """
+    found = _USE.fullmatch(mask(statement))
+    return split_name(statement[found.start(1) : found.end(1)]) if found is not None else None
 
 
 def _no_view(table: str) -> UserError:

@@ -22,6 +22,7 @@ _WORDS = {"Delete": "DELETE FROM", "MergeInto": "MERGE INTO", "Truncate": "TRUNC
 _CONDITIONAL = ("UPDATE", "DELETE FROM")
 _CARRY_CONDITION = {"Projection", "Filter", "SubqueryAlias", "TableScan"}
 _NO_ROWS = "EmptyRelation"
+INSERT_INTO = "INSERT INTO"
 OVERWRITE = "INSERT OVERWRITE"
 
 

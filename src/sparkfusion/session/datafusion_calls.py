@@ -6,8 +6,13 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from datafusion import SQLOptions
+
 from sparkfusion.errors import InternalError, UserError, clean_message, panics_as_errors
 from sparkfusion.wording import for_users
+
+QUERIES_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
+"""With these options DataFusion refuses every statement that is not a query."""
 
 _PLANNING_ERROR = re.compile(r'Plan\("(.*)"\)', re.DOTALL)  # how some calls show one, in a RuntimeError
 _PANIC_HINT = "this is a defect of DataFusion, which a damaged file can cause too; try the query in another form"

@@ -11,18 +11,18 @@ from typing import Any
 
 from datafusion.catalog import Table
 
-from sparkfusion.session.external_statement import REFERENCE, ExternalStatement
+from sparkfusion.formats import written_ending
+from sparkfusion.session.external_statement import REFERENCE, ExternalStatement, unquote
 from sparkfusion.session.file_arguments import FileArguments
 from sparkfusion.session.session_schema import SessionSchema
-from sparkfusion.session.session_settings import DEFAULT_CATALOG, DEFAULT_SCHEMA, SessionSettings
+from sparkfusion.session.session_settings import DEFAULT_CATALOG, DEFAULT_SCHEMA, SessionSettings, show_value
+from sparkfusion.session.sql_names import is_plain_name, split_name
 from sparkfusion.session.write import CopyTarget, WriteTarget, copy_tail
 
 INSERT = re.compile(rf"\s*INSERT\s+(?:INTO|OVERWRITE)\s+(?:TABLE\s+)?({REFERENCE.pattern})", re.IGNORECASE)
 """The beginning of a statement that writes to a table."""
 
-_PART = re.compile(r"\"((?:[^\"]|\"\")+)\"|(\w+)")
 _IN_PARENTHESES = re.compile(r"\([^()]*\)")
-_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 
 _NOWHERE = CopyTarget("", "")
 _OWN = ("datafusion", "public")
@@ -30,7 +30,6 @@ _ORDERED = "it was created WITH ORDER, and new files might have another order"
 _WRITTEN_CSV = ("has_header", "delimiter", "quote", "escape", "terminator")
 _READ_ONLY_CSV = {"newlines_in_values", "schema", "schema_infer_max_records", "file_extension", "truncated_rows"}
 _VISIBLE = "/[!_.]*"
-_COMPRESSED = {"gzip": ".gz", "bzip2": ".bz2", "xz": ".xz", "zstd": ".zst"}
 
 
 @dataclass(frozen=True)
@@ -41,11 +40,14 @@ class DirectoryTable:
         refusal: why files cannot be written.
         target: what follows the source in a COPY.
         partitions: the columns that are in names of directories.
+        reads_inserts: whether the table reads the files that DataFusion's own INSERT writes. Their names always end in
+            the format's own extension, such as `.csv`, also if they are compressed.
     """
 
     refusal: str | None = None
     target: CopyTarget = _NOWHERE
     partitions: tuple[str, ...] = ()
+    reads_inserts: bool = True
 
     def foreign_directory(self) -> str | None:
         """A directory inside the table's directory that is not one of its partitions, and would be lost with it."""
@@ -99,8 +101,7 @@ def own_name(reference: str, default: tuple[str, str] = _OWN) -> str | None:
     >>> own_name('Sales'), own_name('datafusion.public."Sales"'), own_name("other.sales")
     ('sales', 'Sales', None)
     """
-    parts = [quoted.replace('""', '"') if quoted else bare.lower() for quoted, bare in _PART.findall(reference)]
-    *home, name = parts or [""]
+    *home, name = split_name(reference) or ("",)
     return name if (*default[: 2 - len(home)], *home) == _OWN else None
 
 
@@ -119,11 +120,11 @@ def table_of(statement: ExternalStatement) -> DirectoryTable:
         rest += f" PARTITIONED BY ({', '.join(names)})"
     if statement.options:
         rest += f" OPTIONS ({statement.options})"
-    odd = [name for name in names if not _PLAIN.fullmatch(name)]
+    odd = [name for name in names if not is_plain_name(name)]
     refusal = f"COPY takes plain lower-case names of partition columns only, not {odd[0]}" if odd else None
     refusal = _ORDERED if statement.has_order else refusal
     path = f"{statement.location.rstrip('/')}/"
-    return DirectoryTable(refusal, CopyTarget(path, rest, path), tuple(names))
+    return DirectoryTable(refusal, CopyTarget(path, rest, path), tuple(names), not _is_packed(statement))
 
 
 def directory_table_of(method: str, format: str, arguments: Mapping[str, Any]) -> DirectoryTable | None:
@@ -134,22 +135,30 @@ def directory_table_of(method: str, format: str, arguments: Mapping[str, Any]) -
     settings = FileArguments(method, dict(arguments))
     columns = tuple(name for name, _ in settings.partitions or ())
     compression = settings.get("file_compression_type") or ""
-    ending = f".{format}{_COMPRESSED.get(str(compression).lower(), '')}"
+    ending = f".{format}{written_ending(str(compression))}"
     if (settings.get("file_extension") or ending) != ending and settings.extension is not None:
-        return DirectoryTable(f"its files end in {settings.extension!r}, and new ones would in {ending!r}")
+        said = f"its files end in {settings.extension!r}, and new ones would in {ending!r}"
+        return DirectoryTable(said, reads_inserts=False)
+    reads_inserts = ending == f".{format}"
     if arguments.get("file_sort_order"):
-        return DirectoryTable(_ORDERED)
-    if odd := [name for name in columns if not _PLAIN.fullmatch(name)]:
-        return DirectoryTable(f"COPY takes plain lower-case names of partition columns only, not {odd[0]!r}")
+        return DirectoryTable(_ORDERED, reads_inserts=reads_inserts)
+    if odd := [name for name in columns if not is_plain_name(name)]:
+        said = f"COPY takes plain lower-case names of partition columns only, not {odd[0]!r}"
+        return DirectoryTable(said, reads_inserts=reads_inserts)
     options = {"format.compression": str(compression)} if compression else {}
     if format == "csv":
         if (refusal := _unwritable(arguments["options"])) is not None:
-            return DirectoryTable(refusal)
-        said = {name: settings.get(name) for name in _WRITTEN_CSV}
-        options |= {f"format.{name}": _in_sql(value) for name, value in said.items() if value is not None}
+            return DirectoryTable(refusal, reads_inserts=reads_inserts)
+        given = {name: settings.get(name) for name in _WRITTEN_CSV}
+        options |= {f"format.{name}": show_value(value) for name, value in given.items() if value is not None}
     directory = f"{str(path).removesuffix(_VISIBLE).rstrip('/')}/"
     tail = copy_tail(WriteTarget(format.upper(), directory, options, columns))
-    return DirectoryTable(None, CopyTarget.parse(tail), columns)
+    return DirectoryTable(None, CopyTarget.parse(tail), columns, reads_inserts)
+
+
+def _is_packed(statement: ExternalStatement) -> bool:
+    options = {name.lower().removeprefix("format."): unquote(value) for name, value in statement.pairs()}
+    return statement.format in ("csv", "json") and written_ending(options.get("compression", "")) != ""
 
 
 def _unwritable(options: Any) -> str | None:
@@ -158,7 +167,3 @@ def _unwritable(options: Any) -> str | None:
     default = vars(type(options)())
     lost = [name for name, value in vars(options).items() if name not in known and value != default.get(name)]
     return f"it is read with {lost[0]}, which writing does not have" if lost else None
-
-
-def _in_sql(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -67,9 +67,7 @@ class ExternalStatement:
 
     def without_option(self, option: str) -> ExternalStatement:
         """The statement without one of its options."""
-        begin, end = _parentheses(_OPTIONS, mask(self.sql)) or (0, 0)
-        others = ", ".join(f"'{name}' {value}" for name, value in self.pairs() if name.lower() != option)
-        made = parse_external(self.sql[:begin] + (f"OPTIONS ({others})" if others else "") + self.sql[end:])
+        made = parse_external(cut_option(self.sql, option)[0])
         assert made is not None
         return made
 
@@ -99,6 +97,29 @@ def parse_external(sql: str) -> ExternalStatement | None:
         has_columns=created["columns"] is not None,
         has_order=_WITH_ORDER.search(masked) is not None,
     )
+
+
+def cut_option(text: str, option: str) -> tuple[str, str | None]:
+    """A statement, or its end, without one of its OPTIONS, and the value of that option; None if it has no such option.
+
+    Args:
+        option: the name in lower case.
+
+    >>> cut_option("to 'options (a 1)' stored as csv options (a 1, b.c 'a 2')", "a")
+    ("to 'options (a 1)' stored as csv options (b.c 'a 2')", '1')
+    """
+    masked = mask(text)
+    opening, whole = _OPTIONS.search(masked), _parentheses(_OPTIONS, masked)
+    if opening is None or whole is None:
+        return text, None
+    cut = [pair for pair in _PAIR.finditer(text, opening.end(), whole[1] - 1) if unquote(pair[1]).lower() == option]
+    if not cut:
+        return text, None
+    edges = [opening.end(), *(edge for pair in cut for edge in pair.span()), whole[1] - 1]
+    kept = "".join(text[begin:end] for begin, end in zip(edges[::2], edges[1::2], strict=True))
+    kept = kept.strip().removesuffix(",").rstrip()
+    options = f"{opening[0]}{kept})" if kept else ""
+    return f"{text[: whole[0]]}{options}{text[whole[1] :]}".rstrip(), unquote(cut[-1][2])
 
 
 def unquote(text: str) -> str:

@@ -20,6 +20,7 @@ from sparkfusion.session.layout import PartitionColumn, find_unreadable, list_fi
 from sparkfusion.session.skipping import check_on_error
 from sparkfusion.session.skipping_statement import create_skipping_table, parse_on_error
 from sparkfusion.session.unfit_files import ONE_PER_LINE, check_not_empty, find_array, finds_no_files, no_files
+from sparkfusion.urls import is_url, plain_path
 
 _TOLD_APART = ("parquet", "arrow", "avro")
 _NO_ROWS = "SELECT NULL LIMIT 0"
@@ -70,7 +71,7 @@ def _name_damaged_file(statement: ExternalStatement, files: list[str]) -> Iterat
             raise no_files(statement.location, statement.format) from error
         if statement.format == "json" and (array := find_array([f"/{file}" for file in files])) is not None:
             raise UserError(array, hint=ONE_PER_LINE) from error
-        if statement.format not in _TOLD_APART or "://" in statement.location:
+        if statement.format not in _TOLD_APART or is_url(statement.location):
             raise
         read = getattr(SessionContext(), f"read_{statement.format}")
         visible = [f"/{file}" for file in files if not is_hidden(file.rpartition("/")[2])]
@@ -84,7 +85,7 @@ def _name_damaged_file(statement: ExternalStatement, files: list[str]) -> Iterat
 def _create(statement: ExternalStatement, run: Callable[[str], T], *, hidden: bool) -> T:
     """Create the table over the visible files if hidden files would be read, or if an empty `_SUCCESS` stops
     DataFusion. Otherwise over the directory, because INSERT needs one."""
-    visible = visible_files(statement.location) if Path(statement.location).is_dir() else None
+    visible = visible_files(statement.location) if Path(plain_path(statement.location)).is_dir() else None
     of_visible = statement.with_location(visible) if visible is not None else None
     if hidden and of_visible is not None:
         return run(of_visible)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from sparkfusion.errors import UserError
 from sparkfusion.feed.provider import Reader, WorkUnitFeedProvider
-from sparkfusion.feed.ready.formats import FORMATS
+from sparkfusion.formats import FORMATS
 from sparkfusion.session.lossy import lost_options
 
 

@@ -12,6 +12,7 @@ from datafusion import Expr, SessionContext
 from datafusion.expr import Column, TableScan
 
 from sparkfusion.feed.provider import ScanFilter, ScanRequest
+from sparkfusion.session.sql_names import quote_name
 
 _COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
 
@@ -77,7 +78,7 @@ class _Keeps:
     """Lets DataFusion evaluate a query's conditions on values of some columns. If it cannot, the values are kept."""
 
     def __init__(self, table: str, conditions: Sequence[Expr], schema: pa.Schema) -> None:
-        self._table = '"' + table.replace('"', '""') + '"'
+        self._table = quote_name(table)
         self._conditions = conditions
         self._schema = schema
 

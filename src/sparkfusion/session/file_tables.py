@@ -20,8 +20,8 @@ import pyarrow as pa
 from datafusion import SessionContext, functions
 
 from sparkfusion.errors import InternalError, UserError, panics_as_errors
-from sparkfusion.feed.ready.formats import FORMATS, ending_of, format_of
 from sparkfusion.feed.ready.hive import NULL_VALUE
+from sparkfusion.formats import FORMATS, ending_of, format_of
 from sparkfusion.session.file_arguments import FileArguments, with_csv_options
 from sparkfusion.session.layout import (
     Layout,
@@ -32,7 +32,9 @@ from sparkfusion.session.layout import (
     listing_context,
     survey,
 )
+from sparkfusion.session.sql_names import quote_name
 from sparkfusion.session.unfit_files import ONE_PER_LINE, check_not_empty, find_array, finds_no_files, no_files
+from sparkfusion.urls import is_url, plain_path, url_scheme
 
 METHOD_FORMATS: dict[str, str] = {f"{verb}_{format}": format for verb in ("register", "read") for format in FORMATS}
 METHOD_FORMATS["register_listing_table"] = "parquet"
@@ -81,7 +83,7 @@ def show_partitions(dataframe: datafusion.DataFrame, columns: tuple[PartitionCol
     shown = {column.spelled: column for column in columns}
     made = []
     for name in dataframe.schema().names:
-        own = datafusion.col('"' + name.replace('"', '""') + '"')
+        own = datafusion.col(quote_name(name))
         if name in shown:
             text = functions.nullif(own.cast(_PLAIN), datafusion.lit(NULL_VALUE))
             own = text.cast(shown[name].type).alias(shown[name].name)
@@ -133,7 +135,7 @@ def explain_drift(arranged: Arrangement) -> Iterator[None]:
         path, format = arranged.arguments["path"], METHOD_FORMATS[arranged.method]
         if finds_no_files(error):
             raise no_files(str(path).removesuffix(f"/{_VISIBLE}") if isinstance(path, str) else path, format) from error
-        if "://" in str(path):
+        if any(url_scheme(str(each)) for each in (path if isinstance(path, list | tuple) else [path])):
             raise
         files, read = _one_by_one(arranged)
         if format == "json" and (array := find_array(files)) is not None:
@@ -212,11 +214,12 @@ def _look(format: str, settings: FileArguments, prepare: Callable[[SessionContex
 
 def _is_file(path: str) -> bool:
     """Whether a path names one file; for a URL, its extension decides."""
-    return format_of(path) is not None and not path.endswith("/") if "://" in path else Path(path).is_file()
+    return format_of(path) is not None and not path.endswith("/") if is_url(path) else Path(plain_path(path)).is_file()
 
 
 def visible_files(path: Any) -> str | None:
     """A directory of this machine as a glob of its visible files; None if no glob can express it."""
-    if not isinstance(path, str | PathLike) or "://" in str(path) or _GLOB & set(str(path)):
+    if not isinstance(path, str | PathLike) or is_url(str(path)):
         return None
-    return f"{str(path).rstrip('/')}/{_VISIBLE}"
+    directory = plain_path(str(path)).rstrip("/")
+    return None if _GLOB & set(directory) else f"{directory}/{_VISIBLE}"

@@ -16,11 +16,11 @@ import pyarrow as pa
 from datafusion import SessionConfig, SessionContext
 
 from sparkfusion.errors import UserError, clean_message, panics_as_errors
-from sparkfusion.feed.ready.formats import ending_of, format_of
 from sparkfusion.feed.ready.hive import NULL_VALUE, infer_type, partition_of
 from sparkfusion.feed.ready.patterns import is_hidden, split_glob
+from sparkfusion.formats import ending_of, format_of
 from sparkfusion.plan.wire import decode, file_scan_conf, walk
-from sparkfusion.urls import decoded_path
+from sparkfusion.urls import decoded_path, url_scheme
 
 TablePaths = str | PathLike[str] | Sequence[str | PathLike[str]]
 _ANY_COLUMN = pa.schema([("line", pa.string())])
@@ -156,7 +156,7 @@ def _roots(paths: TablePaths) -> list[str]:
     found = []
     for path in paths if isinstance(paths, list | tuple) else [paths]:
         text = fspath(path) if isinstance(path, str | PathLike) else str(path)
-        if "://" in text:
+        if url_scheme(text) is not None:
             found.append(decoded_path(text).strip("/"))
         else:
             base = text if Path(text).exists() else split_glob(text)[0]

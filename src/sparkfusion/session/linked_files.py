@@ -28,6 +28,7 @@ from sparkfusion.session.file_tables import show_partitions
 from sparkfusion.session.layout import PartitionColumn
 from sparkfusion.session.parquet_footers import READ_INT96
 from sparkfusion.session.placeholders import condition_while_read, numbers_in
+from sparkfusion.session.sql_names import quote_name
 
 _CONDITION = "is_linked"
 
@@ -84,12 +85,12 @@ class LinkedFiles:
         self._tables[number] = _Linked(name, targets, origin)
         stored = pa.schema([field for field in schema if field.name not in partitions])
         context = SessionContext(SessionConfig(READ_INT96))  # of this table alone, and its scans carry the options
-        shown = '"' + name.replace('"', '""') + '"'
+        shown = quote_name(name)
         texts = [(column, pa.string()) for column in partitions]
         context.register_parquet(shown, str(home), table_partition_cols=texts, schema=stored)
         columns = tuple(PartitionColumn(column, column, schema.field(column).type) for column in partitions)
         read = show_partitions(context.table(shown), columns)  # whose partition columns are the last ones
-        names = ['"' + column.replace('"', '""') + '"' for column in schema.names]
+        names = list(map(quote_name, schema.names))
         return (read if read.schema().names == schema.names else read.select(*names)).filter(condition)
 
     def _forget(self, number: int) -> None:

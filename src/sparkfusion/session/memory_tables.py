@@ -33,9 +33,9 @@ from sparkfusion.session.memory_files import TableFiles, fits, remove_with, writ
 from sparkfusion.session.memory_rows import leaves, memory_bytes, whole_batches
 from sparkfusion.session.session_schema import SessionSchema
 from sparkfusion.session.spool import TableSpool
+from sparkfusion.session.sql_names import is_plain_name
 from sparkfusion.session.sql_text import mask
 
-_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 _CREATES = re.compile(r"\s*CREATE\s+(OR\s+REPLACE\s+)?TABLE\b", re.IGNORECASE)
 _HAS_KEY = re.compile(r"\b(?:PRIMARY\s+KEY|UNIQUE)\b", re.IGNORECASE)
 _CHANGES = re.compile(
@@ -181,7 +181,7 @@ class MemoryTables:
         home = reference.links = self._links.path.resolve() / str(reference.number)
         home.mkdir()
         remove_with(reference, home)
-        shown = name if _PLAIN.fullmatch(name) else "memory_table"
+        shown = name if is_plain_name(name) else "memory_table"
         rows, files = SessionContext(), SessionContext()  # one each, so that both may have the name
         rows.register_table(shown, reference.table)
         files.register_parquet(shown, str(home), schema=reference.table.schema)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 from datafusion import SessionConfig, SessionContext
 from datafusion.catalog import CatalogProvider, CatalogProviderList, SchemaProvider, Table
 
-Name = tuple[str, ...]
-"""One to three parts, as DataFusion reads them: in lower case unless they are quoted."""
+from sparkfusion.session.sql_names import Name
 
-_PART = re.compile(r"\"((?:[^\"]|\"\")+)\"|(\w+)")
 _UNSAID = "sparkfusion: not in the text"
 
 
@@ -32,16 +28,6 @@ def find_table_names(text: str) -> list[Name]:
         if isinstance(error, KeyboardInterrupt | SystemExit):
             raise
     return [tuple(part for part in name if part != _UNSAID) for name in asked]
-
-
-def split_name(reference: str) -> Name:
-    """The parts of a name as DataFusion reads it.
-
-    >>> split_name('Default."My Table"')
-    ('default', 'My Table')
-    """
-    parts = _PART.findall(reference)
-    return tuple(quoted.replace('""', '"') if quoted else bare.lower() for quoted, bare in parts)
 
 
 class _Catalogs(CatalogProviderList):

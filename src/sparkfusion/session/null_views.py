@@ -21,6 +21,7 @@ from sparkfusion.session.external_tables import is_text
 from sparkfusion.session.file_tables import show_partitions
 from sparkfusion.session.layout import PartitionColumn
 from sparkfusion.session.sql_text import mask
+from sparkfusion.urls import is_url, plain_path
 
 _VIEW = "view"
 _MAKES = re.compile(r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:TEMPORARY\s+)?(?:TABLE|VIEW)\b", re.IGNORECASE)
@@ -40,9 +41,9 @@ def null_views(tables: DirectoryTables, text: str) -> dict[str, Table]:
     target = tables.own_name(text[written.start(1) : written.end(1)]) if written is not None else None
     found: dict[str, Table] = {}
     for name, table, made in tables.tables_named_in(text):
-        if name == target or table.kind == _VIEW or "://" in made.target.path:
+        if name == target or table.kind == _VIEW or is_url(made.target.path):
             continue
-        nullable = set(_null_columns(made.target.path))
+        nullable = set(_null_columns(plain_path(made.target.path)))
         columns = [each for each in table.schema if each.name in nullable and is_text(each.type)]
         if columns:
             shown = tuple(PartitionColumn(column.name, column.name, column.type) for column in columns)

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from sparkfusion.runner.base import CatalogFile, SparkDates
 from sparkfusion.session.file_end import FileEnd, ReadEnd
+from sparkfusion.urls import is_url
 
 READ_INT96 = {
     "datafusion.execution.parquet.coerce_int96": "us",
@@ -98,7 +99,7 @@ class Footers:
 
 def version_of(file: CatalogFile) -> Version:
     """What changes when a file is replaced."""
-    if "://" in file.path:
+    if is_url(file.path):
         return file.size, file.modified, 0
     found = Path(file.path).stat()
     return found.st_size, found.st_mtime_ns, found.st_ino
@@ -106,7 +107,7 @@ def version_of(file: CatalogFile) -> Version:
 
 def _read_all(files: Sequence[CatalogFile], read_end: ReadEnd) -> Iterable[Footer]:
     def read(file: CatalogFile) -> Footer:
-        return read_footer(file.path if "://" not in file.path else FileEnd(file, read_end))
+        return read_footer(FileEnd(file, read_end) if is_url(file.path) else file.path)
 
     if len(files) < _READERS:
         return [read(file) for file in files]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 from datafusion.dataframe import ParquetColumnOptions, ParquetWriterOptions
+
+from sparkfusion.session.session_settings import show_value
+from sparkfusion.session.sql_names import is_plain_name
 
 _FILE = (
     "data_pagesize_limit",
@@ -37,7 +38,6 @@ _COLUMN = (
     "bloom_filter_fpp",
     "bloom_filter_ndv",
 )
-_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")  # DataFusion reads the names of options in lower case
 _SET_BY_DEFAULT = ("compression", "dictionary_enabled", "statistics_enabled", "column_index_truncate_length")
 """None means "the Parquet library's own default" here, which a COPY cannot express."""
 
@@ -51,17 +51,15 @@ def copy_options(options: ParquetWriterOptions) -> dict[str, str] | None:
     None
     """
     columns = options.column_specific_options or {}
-    if any(getattr(options, name) is None for name in _SET_BY_DEFAULT) or not all(map(_PLAIN.fullmatch, columns)):
+    if any(getattr(options, name) is None for name in _SET_BY_DEFAULT):
+        return None
+    if not all(map(is_plain_name, columns)):  # DataFusion reads the names of options in lower case
         return None
     found = {f"format.{name}": getattr(options, name) for name in _FILE}
     for column, own in columns.items():
         found |= _of_column(column, own)
-    return {name: _text(value) for name, value in found.items() if value is not None}
+    return {name: show_value(value) for name, value in found.items() if value is not None}
 
 
 def _of_column(column: str, own: ParquetColumnOptions) -> dict[str, object]:
     return {f"format.{name}::{column}": getattr(own, name) for name in _COLUMN}
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

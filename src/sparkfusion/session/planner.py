@@ -35,12 +35,11 @@ from sparkfusion.plan.wire import PlanNode, decode, encode, kind, walk
 from sparkfusion.plan.wire.build import union
 from sparkfusion.plan.wire.depth import check_depth, too_deep
 from sparkfusion.session.chains import computes_long_chain
-from sparkfusion.session.encoding import encode_plan, leaf_bytes
 from sparkfusion.session.forked import check_not_forked
 from sparkfusion.session.memory_rows import survey
 from sparkfusion.session.memory_tables import Reference
 from sparkfusion.session.physical_plan import BYTES_PER_ROW, PhysicalPlan, make_physical_plan, task_options
-from sparkfusion.session.reasons import single_node_plans, too_small, why_not_planned
+from sparkfusion.session.planning_checks import encode_plan, leaf_bytes, single_node_plans, too_small, why_not_planned
 from sparkfusion.session.session_settings import SessionSettings
 from sparkfusion.session.session_tables import SessionTables
 from sparkfusion.session.spool import TableSpool

@@ -18,14 +18,15 @@ from sparkfusion.runner.base import CatalogFile, CatalogTable
 from sparkfusion.session.feed_options import FeedOptions
 from sparkfusion.session.feed_tables import FeedTables
 from sparkfusion.session.parquet_footers import READ_INT96
+from sparkfusion.session.sql_names import quote_name
+from sparkfusion.urls import is_url, split_object
 
 
 def place_of(files: Sequence[CatalogFile]) -> str | None:
     """The scheme and the bucket of files that are not on this machine, as in `s3a://bucket`; None if they are."""
-    if not files or "://" not in files[0].path:
+    if not files or not is_url(files[0].path):
         return None
-    scheme, _, rest = files[0].path.partition("://")
-    return f"{scheme}://{rest.split('/', 1)[0]}"
+    return split_object(files[0].path)[0].rstrip("/")
 
 
 def read_remote_files(feeds: FeedTables, table: CatalogTable, place: str) -> datafusion.DataFrame:
@@ -44,7 +45,7 @@ def read_remote_files(feeds: FeedTables, table: CatalogTable, place: str) -> dat
     )
     count = "1 Parquet file" if len(table.files) == 1 else f"{len(table.files):,} Parquet files"
     note = f"table {table.name}: {count} at {place}, read by DataFusion"
-    shown = '"' + table.name.replace('"', '""') + '"'
+    shown = quote_name(table.name)
     return feeds.read(shown, WorkUnitFeed(provider), options, note)
 
 

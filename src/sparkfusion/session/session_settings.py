@@ -12,6 +12,8 @@ from datafusion import SessionConfig, SessionContext
 from sparkfusion import config
 from sparkfusion.config.given_settings import CONNECT, DEFAULT, SET, GivenSetting
 from sparkfusion.errors import UnknownSettingError, UserError, clean_message
+from sparkfusion.session.sql_text import mask
+from sparkfusion.session.statements import is_query
 from sparkfusion.session.upstream import guards_of, in_setting_order
 from sparkfusion.urls import show_url
 from sparkfusion.worker.task_context import RUNTIME_PREFIX
@@ -21,7 +23,6 @@ DEFAULT_CATALOG = "datafusion.catalog.default_catalog"
 DEFAULT_SCHEMA = "datafusion.catalog.default_schema"
 _INFORMATION_SCHEMA = "datafusion.catalog.information_schema"
 _TIME_ZONE = re.compile(r"\s*set\s+time\s+zone\b", re.IGNORECASE)
-_QUERY = re.compile(r"\s*(?:select|with|values)\b|\s*\(", re.IGNORECASE)
 _OF_DATAFUSION = "select name, value, description from information_schema.df_settings"
 
 
@@ -136,9 +137,9 @@ class SessionSettings(MutableMapping[str, str]):
         try:
             yield
         finally:
-            if not _QUERY.match(statement):
+            if not is_query(statement):
                 self._change = object()
-            if _TIME_ZONE.match(statement):
+            if _TIME_ZONE.match(mask(statement)):
                 self._sources["datafusion.execution.time_zone"] = SET
 
     def expect_changes_elsewhere(self) -> None:
@@ -177,5 +178,5 @@ class SessionSettings(MutableMapping[str, str]):
         return rows
 
 
-def show_value(value: int | bool | str) -> str:
+def show_value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -15,6 +15,7 @@ from datafusion import SessionContext
 from sparkfusion.ids import new_query_id
 from sparkfusion.session.session_settings import SessionSettings
 from sparkfusion.session.sql_text import mask
+from sparkfusion.session.statements import is_explain, is_query
 
 _NO_ALIAS = (
     "where|order|group|having|limit|offset|fetch|on|using|join|inner|left|right|full|cross|natural|union|intersect"
@@ -25,7 +26,6 @@ _SETTINGS_TABLE = re.compile(
     rf"(?P<alias>\s+(?!(?:{_NO_ALIAS})\b)(?:as\s+)?[a-z_\"`])?",
     re.IGNORECASE,
 )
-_QUERY = re.compile(r"\s*(?:select|with|from|explain)\b|\s*\(", re.IGNORECASE)
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def name_settings_table(query: str, view: str) -> str:
     'select s.name from v s'
     """
     masked = mask(query)
-    if _QUERY.match(masked) is None:
+    if not is_query(query) and not is_explain(query):
         return query
     parts, position = [], 0
     for found in _SETTINGS_TABLE.finditer(masked):

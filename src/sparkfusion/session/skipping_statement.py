@@ -35,7 +35,7 @@ def parse_on_error(statement: ExternalStatement | None) -> OnErrorStatement | No
     >>> from sparkfusion.session.external_statement import parse_external
     >>> text = "create external table t stored as csv location 'x' options ('sparkfusion.on_error' 'skip')"
     >>> parse_on_error(parse_external(text)).plain.sql
-    "create external table t stored as csv location 'x' "
+    "create external table t stored as csv location 'x'"
     """
     if statement is None or statement.unbounded:
         return None

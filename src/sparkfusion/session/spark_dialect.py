@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import datafusion
 import pyarrow as pa
-from datafusion import SessionConfig, SessionContext, SQLOptions
+from datafusion import SessionConfig, SessionContext
 
 from sparkfusion.errors import UserError
 from sparkfusion.extras import import_extra
 from sparkfusion.plan.functions import register_spark_functions
 from sparkfusion.runner.table_versions import split_version
 from sparkfusion.session.chains import check_chains
+from sparkfusion.session.datafusion_calls import QUERIES_ONLY
 from sparkfusion.session.session_settings import DEFAULT_CATALOG, DEFAULT_SCHEMA, SessionSettings
 from sparkfusion.session.session_tables import SessionTables
+from sparkfusion.session.sql_names import quote_name
 from sparkfusion.session.table_names import call_with_tables, is_unknown_table, known_tables
 
 if TYPE_CHECKING:
@@ -29,7 +31,6 @@ _OPTIONS = {
 }
 _TIME_ZONE = "datafusion.execution.time_zone"
 _UTC = ("", "UTC", "Etc/UTC", "GMT", "Z", "+00", "+00:00")
-_QUERIES = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 
 
 class SparkDialect:
@@ -48,7 +49,7 @@ class SparkDialect:
         with self._lock:
             written = prefix + self.write(text, values)
             check_chains(written)
-            options = None if prefix else _QUERIES
+            options = None if prefix else QUERIES_ONLY
             made: datafusion.DataFrame = self._tables.read_names(
                 written, lambda: call_with_tables(self._context, self._reader().sql, written, options=options)
             )
@@ -101,7 +102,7 @@ class SparkDialect:
 
     def _read_schema(self, names: Sequence[str]) -> tuple[str, pa.Schema]:
         """The name and columns of a table of the session, or of Spark's catalog."""
-        name = ".".join('"' + part.replace('"', '""') + '"' for part in names)
+        name = ".".join(map(quote_name, names))
         context = self._context
         found = self._tables.read_names(f"select * from {name}", lambda: call_with_tables(context, context.table, name))
         return name, found.schema()

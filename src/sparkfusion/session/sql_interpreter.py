@@ -17,7 +17,7 @@ from sparkfusion.errors import SparkfusionError
 from sparkfusion.session.chains import check_chains
 from sparkfusion.session.changes import cannot_run_at_once, explain_refusals
 from sparkfusion.session.damaged_files import name_damaged_file
-from sparkfusion.session.datafusion_calls import unwrap
+from sparkfusion.session.datafusion_calls import QUERIES_ONLY, unwrap
 from sparkfusion.session.engine import Engine
 from sparkfusion.session.explain_statement import (
     datafusion_rows,
@@ -30,6 +30,7 @@ from sparkfusion.session.external_tables import run_statement
 from sparkfusion.session.lazy_query import LazyQuery
 from sparkfusion.session.named_tables import find_table_names
 from sparkfusion.session.settings_table import all_settings_listed
+from sparkfusion.session.sql_names import name_in_sql
 from sparkfusion.session.statements import (
     CopyQuery,
     ExplainText,
@@ -41,12 +42,11 @@ from sparkfusion.session.statements import (
     split_explain,
     without_leading_comments,
 )
-from sparkfusion.session.table_names import PARAMETER_VIEW, call_with_tables, name_in_sql
+from sparkfusion.session.table_names import PARAMETER_VIEW, call_with_tables
 from sparkfusion.session.table_writes import read_change
 from sparkfusion.session.write_modes import split_mode
 
 _EMPTY_PLACEHOLDER = "Ipc error: Expected schema message, found empty stream"
-_QUERIES = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 
 
 class SqlInterpreter:
@@ -95,7 +95,7 @@ class SqlInterpreter:
 
     def _copy(self, copied: CopyQuery) -> LazyQuery:
         text = copied.source if copied.is_query else f"select * from {copied.source}"
-        source = self._ask_datafusion(text, allowed=_QUERIES)
+        source = self._ask_datafusion(text, allowed=QUERIES_ONLY)
         return self._engine.copy(LazyQuery(source), *split_mode(copied.tail))
 
     def _ask_datafusion(self, text: str, allowed: SQLOptions | None = None) -> datafusion.DataFrame:

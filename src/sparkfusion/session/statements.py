@@ -13,6 +13,7 @@ _OPTION_NAME = r"(?:datafusion|sparkfusion)\.[\w.]+"
 _SET = re.compile(rf"\s*SET\s+(?:VARIABLE\s+)?({_NAME})\s*(?:=|\bTO\b)\s*([^\s;][^;]*?)[\s;]*", re.IGNORECASE)
 _SHOW = re.compile(rf"\s*SHOW\s+(ALL|{_OPTION_NAME})(\s+VERBOSE)?[\s;]*", re.IGNORECASE)
 _RESET = re.compile(rf"\s*RESET\s+({_OPTION_NAME})[\s;]*", re.IGNORECASE)
+_QUERY = re.compile(r"\s*(?:SELECT|WITH|VALUES|FROM|TABLE)\b|\s*\(", re.IGNORECASE)
 _EXPLAIN = re.compile(r"\s*EXPLAIN\b", re.IGNORECASE)
 _EXPLAIN_WORDS = re.compile(
     r"\s*EXPLAIN\b(?:\s+(?:ANALYZE|VERBOSE)\b)*(?P<clause>\s+FORMAT\s+(?P<format>\w+|'x*'|\"x*\"))?", re.IGNORECASE
@@ -103,6 +104,15 @@ def parse_statement(sql: str) -> OptionStatement | None:
     if found := _RESET.fullmatch(masked):
         return SetOption(found[1].lower(), None)
     return None
+
+
+def is_query(sql: str) -> bool:
+    """Whether the statement only reads: it returns rows and changes nothing, unless its functions do.
+
+    >>> is_query("/* all */ (select 1)"), is_query("from t"), is_query("set a = 'select'")
+    (True, True, False)
+    """
+    return _QUERY.match(mask(sql)) is not None
 
 
 def is_explain(sql: str) -> bool:

@@ -12,6 +12,7 @@ from datafusion import SessionContext
 
 from sparkfusion.errors import UserError
 from sparkfusion.session.datafusion_calls import call_datafusion
+from sparkfusion.session.sql_names import name_in_sql
 
 PARAMETER_VIEW = re.compile(r"view_[0-9a-f_]{36}")
 """DataFusion's own names of DataFrames that are among the values of a query."""
@@ -24,8 +25,9 @@ _TAKEN = re.compile(r"[Tt]able '?(.+?)'? already exists")
 _FIELD = re.compile(r"No field named (\S+?)\.\s+Valid fields are (.+)\.$", re.DOTALL)
 _NAME = re.compile(r'(?:"(?:[^"]|"")+"|[^\s,".]+)(?:\.(?:"(?:[^"]|"")+"|[^\s,".]+))*')
 _FUNCTION = re.compile(r"Invalid function '([^']+)'\.(?!\s*Did you mean)")
-_FUNCTIONS = "select distinct routine_name as name from information_schema.routines"
-_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+ALL_FUNCTIONS = "select distinct routine_name as name from information_schema.routines"
+"""The query for the names of all functions."""
+
 _SHOWN = 5
 
 
@@ -55,7 +57,7 @@ def name_hint(message: str, context: SessionContext) -> str | None:
         return f"did you mean {near[0]}?"
     if called := _FUNCTION.search(message):
         with suppress(Exception):
-            rows = context.sql(_FUNCTIONS).to_pylist()
+            rows = context.sql(ALL_FUNCTIONS).to_pylist()
             near = close_names(called[1], sorted(str(row["name"]) for row in rows))
             return f"did you mean {near[0]}?" if near else None
     return None
@@ -99,7 +101,3 @@ def _tables(context: SessionContext) -> Iterator[str]:
                 parts = [catalog, schema, table]
                 skipped = 0 if catalog != "datafusion" else 1 if schema != "public" else 2
                 yield ".".join(name_in_sql(part) for part in parts[skipped:])
-
-
-def name_in_sql(name: str) -> str:
-    return name if _PLAIN.fullmatch(name) else '"' + name.replace('"', '""') + '"'

@@ -9,11 +9,12 @@ import pyarrow as pa
 
 from sparkfusion.errors import UserError, clean_message
 from sparkfusion.ids import new_query_id
-from sparkfusion.session.changes import OVERWRITE, Change, find_change
+from sparkfusion.session.changes import INSERT_INTO, OVERWRITE, Change, find_change
 from sparkfusion.session.datafusion_calls import call_datafusion
 from sparkfusion.session.engine import Engine
 from sparkfusion.session.external_statement import REFERENCE
 from sparkfusion.session.lazy_query import LazyQuery
+from sparkfusion.session.sql_names import quote_name
 from sparkfusion.session.write_modes import WriteMode
 
 _IN_MEMORY = "DataSinkExec: sink=MemoryTable"
@@ -23,18 +24,23 @@ _INSTEAD = "write_parquet, write_csv and write_json write to a path, with the sa
 
 
 def read_change(engine: Engine, inner: datafusion.DataFrame) -> LazyQuery:
-    """A query, or a statement that changes a table, with what it changes. This makes INSERT OVERWRITE work."""
+    """A query, or a statement that changes a table, with what it changes. This makes INSERT OVERWRITE work, and INSERT
+    INTO for tables that would not read the files of DataFusion's own INSERT."""
     change = find_change(engine.context, inner)
-    if change is None or change.operation != OVERWRITE:
+    if change is None or change.operation not in (OVERWRITE, INSERT_INTO):
         return LazyQuery(inner, changes=change)
-    if "." in change.table and engine.context.table_exist(_quote(change.table)):
+    table = ".".join(map(quote_name, change.table.split(".")))
+    made = engine.tables.directories.find(table)
+    if change.operation == INSERT_INTO and (made is None or made.reads_inserts):
+        return LazyQuery(inner, changes=change)
+    if "." in change.table and engine.context.table_exist(quote_name(change.table)):
         raise UserError(f"cannot run {change}: the name contains a dot", hint="give the table another name")
-    return _store(engine, inner, change, ".".join(map(_quote, change.table.split("."))))
+    return _store(engine, inner, change, table)
 
 
 def write_table(engine: Engine, source: LazyQuery, name: str, mode: WriteMode) -> int:
     """Write the rows of a query to a table; returns their count."""
-    table = name if REFERENCE.fullmatch(name) else _quote(name)
+    table = name if REFERENCE.fullmatch(name) else quote_name(name)
     if not engine.context.table_exist(table):
         if mode == "append":
             raise UserError(f"there is no table {name!r} to append to", hint="mode='error' creates one in memory")
@@ -58,7 +64,7 @@ def _create(engine: Engine, source: LazyQuery, table: str) -> int:
 def _insert(engine: Engine, source: LazyQuery, table: str, word: str) -> LazyQuery:
     """Insert by name: the query's columns go to the table's columns of the same name."""
     _refuse_other_columns(table, engine.context.table(table).schema().names, source.schema.names)
-    columns = ", ".join(map(_quote, source.schema.names))
+    columns = ", ".join(map(quote_name, source.schema.names))
     view = f"sparkfusion_rows_{new_query_id()}"
     engine.context.register_view(view, source.inner)
     try:
@@ -83,7 +89,7 @@ def _store(engine: Engine, inner: datafusion.DataFrame, change: Change, table: s
         why = f"its directory contains another directory, {foreign!r}, which would be removed"
     if made is not None and why is None:
         return engine.copy(LazyQuery(change.reads[0]), made.target.tail, "overwrite" if replaces else "append")
-    if replaces:
+    if replaces or (made is not None and not made.reads_inserts):
         raise UserError(f"cannot run {change}: {why}", hint=_INSTEAD)
     return LazyQuery(inner, changes=change)
 
@@ -111,7 +117,3 @@ def _refuse_other_columns(table: str, wanted: list[str], given: list[str]) -> No
             f"cannot write to table {table}: it has the columns {', '.join(wanted)}, and the rows {', '.join(given)}",
             hint="select the table's columns, with those names; their order does not matter",
         )
-
-
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

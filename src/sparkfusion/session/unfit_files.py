@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkfusion.errors import UserError
+from sparkfusion.urls import plain_path
 
 _NO_FILES = "No files found at"
 _GLOB = frozenset("*?[")
@@ -36,7 +37,7 @@ def check_not_empty(source: Any, format: str) -> None:
     beside others."""
     if not isinstance(source, str | PathLike):
         return
-    file = Path(str(source).removeprefix("file://"))
+    file = Path(plain_path(str(source)))
     if not file.is_file() or file.stat().st_size:
         return
     if format in ("csv", "json"):

@@ -14,6 +14,7 @@ from sparkfusion.errors import UserError
 from sparkfusion.feed.ready.patterns import split_glob
 from sparkfusion.session.directory_tables import DirectoryTables
 from sparkfusion.session.linked_files import LinkedFiles
+from sparkfusion.urls import is_url, plain_path
 
 TABLE_SCAN = re.compile(r"TableScan: (.+?)(?= projection=|, (?:full_|partial_)?filters=|, fetch=|$)", re.MULTILINE)
 """The table of a scan, in the words of a logical plan."""
@@ -58,7 +59,7 @@ def _local_path(source: Any) -> Path | None:
     """A path of this machine; for a pattern, the directory below which files match."""
     if not isinstance(source, str | PathLike):
         return None
-    text = str(source).removeprefix("file://")
-    if "://" in text:
+    if is_url(str(source)):
         return None
+    text = plain_path(str(source))
     return Path(text if Path(text).exists() else split_glob(text)[0]).absolute()

@@ -26,7 +26,9 @@ from sparkfusion.exchange.store import LocalFrameStore
 from sparkfusion.ids import QueryId, TaskKey
 from sparkfusion.session.counting_job import CountingJob, count_frame
 from sparkfusion.session.query import RunningQuery
+from sparkfusion.session.sql_names import is_plain_name
 from sparkfusion.session.write_modes import move
+from sparkfusion.urls import url_scheme
 from sparkfusion.worker.copy import CopySpec, copy_context, copy_frames, quote_text
 from sparkfusion.worker.task import TaskReport
 from sparkfusion.worker.task_context import PrepareContext
@@ -94,7 +96,7 @@ class CopyTarget:
 
     @property
     def is_local_directory(self) -> bool:
-        return "://" not in self.path and self.is_directory
+        return url_scheme(self.path) is None and self.is_directory
 
 
 @dataclass(frozen=True)
@@ -197,7 +199,7 @@ def _staging(query: QueryId, target: Path) -> SharedHome:
 
 def _check_plain(column: str) -> None:
     """Raise for names that need quotes: DataFusion takes quotes in PARTITIONED BY for a part of the name."""
-    if not re.fullmatch(r"[a-z_][a-z0-9_]*", column):
+    if not is_plain_name(column):
         raise UserError(
             f"cannot partition by {column!r}: COPY takes only lower-case names without special characters",
             hint="rename the column, or pass write_options=DataFrameWriteOptions(partition_by=[...])",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import re
 import shutil
 import threading
 from collections.abc import Callable
@@ -22,15 +21,14 @@ from sparkfusion.feed.dispatch import FeedStats
 from sparkfusion.ids import QueryId
 from sparkfusion.plan.stage import StageGraph
 from sparkfusion.runner.base import RunningJob
+from sparkfusion.session.external_statement import cut_option
 from sparkfusion.urls import is_url, plain_path
 from sparkfusion.worker.task import TaskReport
 
 WriteMode = Literal["append", "overwrite", "error", "ignore"]
 """`append` adds files to a directory, `overwrite` replaces what is there, `error` and `ignore` leave it alone."""
 
-_MODE = re.compile(r"'?sparkfusion\.mode'?\s+'?(\w+)'?\s*(,\s*)?", re.IGNORECASE)
-_NO_OPTIONS = re.compile(r"\s*\bOPTIONS\s*\(\s*\)", re.IGNORECASE)
-_LAST_COMMA = re.compile(r",\s*\)\s*$")
+_MODE = "sparkfusion.mode"
 _CURRENT_DIRECTORY = -100
 _EXCHANGE = 2
 
@@ -58,20 +56,11 @@ def split_mode(tail: str) -> tuple[str, WriteMode | None]:
     ("TO 'x' STORED AS CSV", 'overwrite')
     >>> split_mode("TO 'x' OPTIONS (format.has_header true, sparkfusion.mode ignore)")
     ("TO 'x' OPTIONS (format.has_header true)", 'ignore')
+    >>> split_mode("TO 'x' OPTIONS ('format.null_value' 'sparkfusion.mode ignore')")[1] is None
+    True
     """
-    head, options, rest = _split_options(tail)
-    found = _MODE.search(rest)
-    if not options or found is None:
-        return tail, None
-    rest = rest[: found.start()] + rest[found.end() :]
-    return _NO_OPTIONS.sub("", head + options + _LAST_COMMA.sub(")", rest)), check_mode(found[1].lower())
-
-
-def _split_options(tail: str) -> tuple[str, str, str]:
-    """What is before OPTIONS, the word, and what follows. The path before it is never searched."""
-    path = re.match(r"\s*to\s+'(?:[^']|'')*'", tail, re.IGNORECASE)
-    at = re.compile(r"\bOPTIONS\b", re.IGNORECASE).search(tail, path.end() if path else 0)
-    return (tail[: at.start()], at[0], tail[at.end() :]) if at is not None else (tail, "", "")
+    rest, mode = cut_option(tail, _MODE)
+    return rest, check_mode(mode.lower()) if mode is not None else None
 
 
 class PendingWrite:

@@ -20,7 +20,7 @@ from sparkfusion.session.explaining import explain_query
 from sparkfusion.session.lazy_query import LazyQuery
 from sparkfusion.session.planner import Planned
 from sparkfusion.session.query import conform, decide_schema
-from sparkfusion.session.session import Session
+from sparkfusion.session.session import Session, engine_of
 from sparkfusion.worker.task_context import Surroundings, task_context
 
 
@@ -33,7 +33,7 @@ class OwnSession:
     thread."""
 
     def __init__(self, session: Session, tell: Callable[[str], None] = _tell_nobody) -> None:
-        self.context = session.context
+        self.context = engine_of(session).context
         self.config = session.config
         self.subscribe = session.subscribe
         self._session = session

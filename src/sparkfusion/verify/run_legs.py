@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from datafusion import SQLOptions
 
 from sparkfusion.errors import SparkfusionError, VerificationError, classify
 from sparkfusion.plan.stage import Distribution
 from sparkfusion.session.dataframe import DataFrame
+from sparkfusion.session.datafusion_calls import QUERIES_ONLY
 from sparkfusion.session.session import Session
 from sparkfusion.verify.compare_options import CompareOptions
 from sparkfusion.verify.evidence import Evidence
@@ -33,7 +33,6 @@ from sparkfusion.verify.reproducer import write_reproducer
 from sparkfusion.verify.result import Leg, LegName, Outcome, VerifyResult
 from sparkfusion.verify.subject import VerifiableDataFrame, VerifiableSession, datafusion_settings_of
 
-_READ_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 _HAS_EFFECT = re.compile(r"(?:DDL|DML|Statement) not supported: (.+)")
 
 
@@ -136,7 +135,7 @@ def _planning_failed(session: VerifiableSession, sql: str, error: SparkfusionErr
     """The result for SQL that the session refused: plain DataFusion should refuse it too."""
 
     def run_plain() -> pa.Table:
-        return session.context.sql_with_options(sql, _READ_ONLY).to_arrow_table()
+        return session.context.sql_with_options(sql, QUERIES_ONLY).to_arrow_table()
 
     refused = Leg("distributed", error=error)
     single, _ = _time_leg("single node", lambda: interruptible(run_plain))
@@ -147,7 +146,7 @@ def _planning_failed(session: VerifiableSession, sql: str, error: SparkfusionErr
 def _effect(session: VerifiableSession, sql: str, params: Mapping[str, Any] | None) -> str | None:
     """Why a statement is not run in three legs, if it changes something each time it runs; None for queries."""
     try:
-        session.context.sql_with_options(sql, _READ_ONLY, param_values=dict(params or {}))
+        session.context.sql_with_options(sql, QUERIES_ONLY, param_values=dict(params or {}))
     except Exception as error:
         found = _HAS_EFFECT.search(str(error))
         return (

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sparkfusion.errors import SparkfusionError, UserError, clean_message
+from sparkfusion.formats import compression_of
 from sparkfusion.plan.feed_scans import is_fed
 from sparkfusion.plan.sources import columns_read
 from sparkfusion.plan.wire import PlanNode, copy_of, decode, encode, file_scan_conf, kind, walk
@@ -20,7 +21,6 @@ from sparkfusion.plan.wire import wire_pb2 as pb
 from sparkfusion.wording import about_line, shorten
 
 _MARKS = ("Csv error", "Parser error", "Json error")
-_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _HAS_HEADER, _NEWLINES_IN_VALUES = b"\x10\x01", b"\x38\x01"
 _DELIMITER = re.compile(rb"\x1a\x01(.)", re.DOTALL)
 _BLOCK = 1 << 20
@@ -137,7 +137,7 @@ def _scans(node: PlanNode, run: RunPlan) -> Iterator[_FileScan]:
     assert conf is not None
     for group in conf.file_groups:
         for file in group.files:
-            if not is_fed(file) and not file.path.endswith(_COMPRESSED):  # the encoded scan would not unpack it
+            if not is_fed(file) and compression_of(file.path) is None:  # the encoded scan would not unpack it
                 yield _FileScan(node, file, run)
 
 

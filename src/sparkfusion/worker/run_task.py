@@ -36,6 +36,7 @@ from sparkfusion.plan.key_filters import Keys, KeysOf, filter_by_keys
 from sparkfusion.plan.sources import bind
 from sparkfusion.plan.wire import decode, encode
 from sparkfusion.plan.wire.depth import check_depth
+from sparkfusion.urls import LOCAL_STORE
 from sparkfusion.worker import loops
 from sparkfusion.worker.arrow_streams import arrow_chunks
 from sparkfusion.worker.bad_lines import find_bad_line, is_located
@@ -45,7 +46,7 @@ from sparkfusion.worker.key_set_files import read_keys
 from sparkfusion.worker.measure import operator_metrics, sum_operators
 from sparkfusion.worker.task import OperatorMetrics, TaskOrder, TaskReport
 from sparkfusion.worker.task_context import Surroundings, task_context
-from sparkfusion.worker.unit_files import LOCAL_STORE, Chunk, FeedEnd, FeedInput, file_chunks, iterate_until_cancelled
+from sparkfusion.worker.unit_files import Chunk, FeedEnd, FeedInput, file_chunks, iterate_until_cancelled
 from sparkfusion.worker.unit_rows import row_chunks, unit_directory
 
 

@@ -22,11 +22,10 @@ from sparkfusion.plan.feed_scans import UnitFile
 from sparkfusion.plan.sources import object_path
 from sparkfusion.plan.wire import decode, kind, walk
 from sparkfusion.plan.wire import wire_pb2 as pb
-from sparkfusion.urls import is_url, plain_path, split_object
+from sparkfusion.urls import LOCAL_STORE, is_url, plain_path, split_object
 from sparkfusion.worker.cancel import CancelToken
 from sparkfusion.worker.file_errors import name_table
 
-LOCAL_STORE = "file:///"
 T = TypeVar("T")
 
 

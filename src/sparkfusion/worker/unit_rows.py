@@ -22,8 +22,9 @@ from sparkfusion.feed.rejected import Rejects
 from sparkfusion.feed.units import FileUnit, WorkUnit
 from sparkfusion.plan.feed_scans import UnitFile
 from sparkfusion.plan.sources import object_path
+from sparkfusion.urls import LOCAL_STORE
 from sparkfusion.worker.cancel import CancelToken
-from sparkfusion.worker.unit_files import LOCAL_STORE, Chunk, FeedInput, iterate_until_cancelled
+from sparkfusion.worker.unit_files import Chunk, FeedInput, iterate_until_cancelled
 
 _CHUNK_BYTES = 32 * 1024 * 1024
 _FULL_BATCH_ROWS = 8192

@@ -81,6 +81,18 @@ def test_compressed_files_are_seen_by_their_name(connected: Connected, text_file
     assert_single_node(frame, "is lost when the plan is encoded")
 
 
+@pytest.mark.parametrize("ending", ["gz", "gzip", "GZ"])
+def test_compressed_files_of_the_context_are_seen_by_their_name(
+    connected: Connected, tmp_path: Path, ending: str
+) -> None:
+    """The session does not see how a table of its DataFusion context was made."""
+    for i in range(3):
+        (tmp_path / f"{i}.csv.{ending}").write_bytes(gzip.compress(b"a\n" + b"1\n" * 30))
+    session = connected()
+    session.context.register_csv("t", tmp_path, file_extension=f".csv.{ending}", file_compression_type="gzip")
+    assert_single_node(session.sql("select a from t"), f".csv.{ending}' is lost when the plan is encoded")
+
+
 def test_lost_options_of_unnamed_csv(connected: Connected, text_files: Path) -> None:
     frame = connected().read_csv(str(text_files / "packed"), **PACKED)
     assert_single_node(frame, "is lost when the plan is encoded")

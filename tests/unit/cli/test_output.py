@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sparkfusion.cli.columns import csv_field
-from sparkfusion.cli.output import OutputFormat, destination, unique_names, write
+from sparkfusion.cli.output import OutputFormat, describe_format, destination, format_for, unique_names, write
 from sparkfusion.cli.values import encode, plain
 from sparkfusion.errors import UserError
 
@@ -27,6 +27,25 @@ def written(table: pa.Table, form: OutputFormat, max_rows: int = 100) -> str:
     out = io.StringIO()
     assert write(table.schema, table.to_batches(max_chunksize=2), out, form, max_rows=max_rows) == table.num_rows
     return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("path", "form", "implied"),
+    [
+        ("a.CSV", "csv", True),
+        ("a.json", "json", True),
+        ("a.ndjson", "jsonl", True),
+        ("a.md", "markdown", True),
+        ("a.parq", "parquet", True),
+        ("a.feather", "arrow", True),
+        ("a.avro", "table", False),
+        ("a.csv.gz", "table", False),
+        ("a.txt", "table", True),
+    ],
+)
+def test_names_of_files_imply_a_format(path: str, form: OutputFormat, implied: bool) -> None:
+    assert format_for(path) == form
+    assert (describe_format(path) is None) == implied
 
 
 def test_csv_keeps_null_and_the_empty_string_apart() -> None:

@@ -9,6 +9,7 @@ import pytest
 import sparkfusion
 from sparkfusion import Session
 from sparkfusion.session.session_settings import SessionSettings
+from sparkfusion.verify import verify_query
 
 BATCH_SIZE = "datafusion.execution.batch_size"
 
@@ -35,6 +36,15 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[None]:
 
 
 def test_queries_do_not_read_the_options_again(session: Session, reads: list[None]) -> None:
+    session.sql("select 1").collect()
+    del reads[:]
+    session.sql("select 2").collect()
+    assert reads == []
+
+
+def test_a_verified_session_does_not_read_the_options_again(session: Session, reads: list[None]) -> None:
+    for query in ("select 1 as one", "select no_such_column", "create table made (v int)"):
+        verify_query(session, query)
     session.sql("select 1").collect()
     del reads[:]
     session.sql("select 2").collect()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from sparkfusion.cli.progress_lines import progress_lines
 from sparkfusion.cli.streams import discard_output
 from sparkfusion.cli.table_sources import register_paths
 from sparkfusion.cli.tables import Table, hint_of
+from sparkfusion.session.statements import is_query
 
 if TYPE_CHECKING:
     from sparkfusion import Session
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 NOT_DISTRIBUTED = 3
 NOT_COMPARED = 4
 BYTES_PER_PARTITION = "sparkfusion.bytes_per_partition"
-
-_QUERY = re.compile(r"(select|with|values|from|table)\b|\(", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class Query:
     @property
     def is_verifiable(self) -> bool:
         """Whether it is a query, whose answers can be compared. Of the other statements, only DDL and SET are run."""
-        return _QUERY.match(self.sql) is not None
+        return is_query(self.sql)
 
 
 @click.command()

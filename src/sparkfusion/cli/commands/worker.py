@@ -129,22 +129,26 @@ def worker(
     stop = _stop_on_signals()
     running = RunningWorker(listen, options)
     metrics = _serve_metrics(running, metrics_host, metrics_port)
-    shown = f"{running.address}?token={token}" if made else running.address
-    if as_json:
-        told = {"address": running.address, "pid": os.getpid(), "token": token if made else None}
-        told |= {"metrics": metrics.url if metrics is not None else None}
-        click.echo(json.dumps({name: value for name, value in told.items() if value is not None}))
-    else:
-        click.echo(f'ready: sparkfusion.connect("{shown}")')
-        if metrics is not None:
-            click.echo(f"metrics: {metrics.url}")
-    sys.stdout.flush()
+    _tell_addresses(running.address, token if made else None, metrics.url if metrics is not None else None, as_json)
     _wait_for_signal(stop)
     if metrics is not None:
         metrics.close()
     if not running.close():
         sys.stdout.flush()
         os._exit(0)  # a caller hangs in the middle of a call; everything else is closed
+
+
+def _tell_addresses(address: str, token: str | None, metrics: str | None, as_json: bool) -> None:
+    """Print how to reach the worker and its metrics. `token`: the one that the worker made for itself."""
+    if as_json:
+        told = {"address": address, "pid": os.getpid(), "token": token, "metrics": metrics}
+        click.echo(json.dumps({name: value for name, value in told.items() if value is not None}))
+    else:
+        shown = f"{address}?token={token}" if token is not None else address
+        click.echo(f'ready: sparkfusion.connect("{shown}")')
+        if metrics is not None:
+            click.echo(f"metrics: {metrics}")
+    sys.stdout.flush()
 
 
 def _serve_metrics(running: RunningWorker, host: str, port: int | None) -> MetricsServer | None:

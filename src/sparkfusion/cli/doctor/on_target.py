@@ -28,20 +28,19 @@ _KEYS, _PARTS, _ROWS = 7, 4, 700
 def check_target(target: str) -> Iterator[Finding]:
     """Run a small query on the target, split into tasks, with the settings of a session there."""
     from sparkfusion.runner.targets import runner_for
-    from sparkfusion.session.session import Session
+    from sparkfusion.session.session import Session, engine_of, spark_of
 
     subject = f"on {target.partition('?')[0]}"
     with ExitStack() as stack:
         try:
             runner = runner_for(stack.enter_context(open_target(target)))
-            spark = runner.spark
             below = read_below_spark(current_config_file(), os.environ)
             session = stack.enter_context(Session(runner, _SETTINGS, below))
             yield Finding(subject, "ok", f"it answers; slots: {runner.slots or 'those of this machine'}")
-            if spark is not None:
-                chosen = session.config.ours.integer("task_memory_bytes")
-                yield from check_spark_configuration(spark.configuration(), chosen)
-                yield from check_python_workers(spark.configuration())
+            if engine_of(session).runs_on_spark:
+                configuration = spark_of(session).configuration()
+                yield from check_spark_configuration(configuration, session.config.ours.integer("task_memory_bytes"))
+                yield from check_python_workers(configuration)
             yield _check_answer(subject, session)
         except Exception as error:
             yield finding_of(subject, error)

@@ -10,7 +10,7 @@ from prompt_toolkit.document import Document
 
 from sparkfusion.cli.output import OUTPUT_FORMATS
 from sparkfusion.cli.shell.known_names import KnownNames
-from sparkfusion.cli.tables import quote_name
+from sparkfusion.session.sql_names import name_in_sql
 from sparkfusion.session.sql_text import mask
 
 _WORDS = (
@@ -59,7 +59,7 @@ class SqlCompleter(Completer):
             return
         match self._commands.get(name):
             case "table":
-                yield from _completions(argument, map(quote_name, self._names().columns))
+                yield from _completions(argument, map(name_in_sql, self._names().columns))
             case "format":
                 yield from _completions(argument, OUTPUT_FORMATS)
             case "switch":
@@ -75,14 +75,14 @@ class SqlCompleter(Completer):
         if _SETTING.match(before):
             yield from known.settings
             return
-        tables = [quote_name(table) for table in known.columns]
+        tables = [name_in_sql(table) for table in known.columns]
         if _names_table(before):
             yield from tables
             return
         words = set(re.findall(r"\w+", text.lower()))
         named = [columns for table, columns in known.columns.items() if table.lower() in words]
         for columns in named or known.columns.values():
-            yield from map(quote_name, columns)
+            yield from map(name_in_sql, columns)
         yield from tables
         yield from KEYWORDS
         yield from known.functions

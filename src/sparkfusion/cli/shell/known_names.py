@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from sparkfusion import Session
 
 _COLUMNS = "select table_name, column_name from information_schema.columns where table_schema <> 'information_schema'"
-_FUNCTIONS = "select distinct routine_name as name from information_schema.routines"
 
 
 @dataclass(frozen=True)
@@ -27,13 +26,15 @@ class KnownNames:
 def read_names(session: Session) -> KnownNames:
     """The names that the session knows now. Names that cannot be read are left out: an error would disturb a person who
     types."""
+    from sparkfusion.session.table_names import ALL_FUNCTIONS
+
     columns: dict[str, list[str]] = {}
     for row in _rows(session, "show tables"):
         if row.get("table_schema") != "information_schema":
             columns.setdefault(row["table_name"], [])
     for row in _rows(session, _COLUMNS):
         columns.setdefault(row["table_name"], []).append(row["column_name"])
-    functions = tuple(row["name"] for row in _rows(session, _FUNCTIONS))
+    functions = tuple(row["name"] for row in _rows(session, ALL_FUNCTIONS))
     return KnownNames(columns, functions, tuple(session.config))
 
 

@@ -15,6 +15,7 @@ from pyarrow import fs
 
 from sparkfusion.errors import UserError
 from sparkfusion.file_systems import classify_errors, open_url
+from sparkfusion.formats import is_compressed
 from sparkfusion.urls import bare, is_url, plain_path, split_url, url_scheme
 
 _SCHEMES = {"s3": "s3", "gcs": "gs", "abfs": "abfs"}
@@ -130,6 +131,15 @@ def locate(path: str | os.PathLike[str], filesystem: fs.FileSystem | None = None
             hint="give the whole URL, with the scheme that its object store is registered for",
         )
     return _remote(f"{scheme}://{text.lstrip('/')}", filesystem)
+
+
+def refuse_compressed(path: str) -> None:
+    """Raise if the file is compressed: encoded plans do not have the compression, so a feed cannot read it."""
+    if is_compressed(path):
+        raise UserError(
+            f"a feed of files cannot read {path!r}, because the file is compressed",
+            hint="unpack it, use Parquet, or read it with Items(paths, reader=…)",
+        )
 
 
 def open_path(path: str) -> Any:

@@ -13,13 +13,13 @@ from pyarrow import fs
 
 from sparkfusion.errors import UserError
 from sparkfusion.feed.provider import FeedContext, Reader, WorkUnitFeedProvider
-from sparkfusion.feed.ready.file_access import FileAccess, LocalFileAccess, locate
-from sparkfusion.feed.ready.formats import format_of, refuse_compressed
+from sparkfusion.feed.ready.file_access import FileAccess, LocalFileAccess, locate, refuse_compressed
 from sparkfusion.feed.ready.hive import HiveColumn, Values, check_type, check_values, infer_type, known_values
 from sparkfusion.feed.ready.patterns import Pattern, split_glob
 from sparkfusion.feed.ready.peek import file_schema
 from sparkfusion.feed.ready.walk import DirectorySortOrder, FileSortOrder, ListedFile, Walk, sort_key
 from sparkfusion.feed.units import FileUnit
+from sparkfusion.formats import format_of
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 Survey = tuple[FileAccess, ListedFile, dict[str, list[str | None]]]

@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from sparkfusion.errors import UserError
 from sparkfusion.feed.provider import ReaderContext
-from sparkfusion.feed.ready.file_access import open_path
-from sparkfusion.feed.ready.formats import refuse_compressed
+from sparkfusion.feed.ready.file_access import open_path, refuse_compressed
 from sparkfusion.feed.ready.sieve import LineFormat, Stopped, open_sieve
 from sparkfusion.feed.units import FileUnit, WorkUnit
 from sparkfusion.wording import shorten

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sparkfusion.plan.wire import wire_pb2 as pb
+from sparkfusion.urls import LOCAL_STORE
 
 
 def coalesce(node: pb.PlanNode) -> pb.PlanNode:
@@ -64,5 +65,5 @@ def arrow_scan(schema: bytes, width: int) -> pb.PlanNode:
     conf.projection.extend(range(width))
     conf.statistics = b""
     conf.constraints = b""
-    conf.object_store_url = "file:///"
+    conf.object_store_url = LOCAL_STORE
     return made

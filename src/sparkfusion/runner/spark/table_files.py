@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark
 
+from sparkfusion.feed.ready.hive import NULL_VALUE
 from sparkfusion.runner.base import CatalogFile, SparkDates
 from sparkfusion.runner.spark.delta_table import is_delta, list_delta_files
 from sparkfusion.runner.spark.iceberg_table import iceberg_table, list_iceberg_files
@@ -41,7 +42,6 @@ _MUST_BE_OFF = (
 _DATES_MODE = "spark.sql.parquet.datetimeRebaseModeInRead"
 _INT96_MODE = "spark.sql.parquet.int96RebaseModeInRead"
 _AS_INSTANTS = {"spark.sql.parquet.int96AsTimestamp": "true", "spark.sql.parquet.int96TimestampConversion": "false"}
-_NULL = "__HIVE_DEFAULT_PARTITION__"
 _EPOCH = date(1970, 1, 1)
 _WHOLE = re.compile(r"-?(?:0|[1-9]\d*)")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -170,7 +170,7 @@ def _values(path: str, columns: spark.StructType, known: frozenset[str]) -> tupl
     for (name, _, text), field in zip(pairs, columns.fields, strict=True):
         if name != field.name or not PLAIN_NAME.fullmatch(name):
             raise OnlySparkError(f"a partition is in the directory {directory!r}, which is not named after its columns")
-        value = None if text == _NULL else text
+        value = None if text == NULL_VALUE else text
         values.append(value)
         printed.append("null" if value is None else _print_value(value, field))
     place = directory if "://" in directory else f"file:{directory}"

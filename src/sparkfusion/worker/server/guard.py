@@ -21,11 +21,10 @@ from sparkfusion.plan.sources import placeholder_of
 from sparkfusion.plan.wire import PlanNode, decode, file_scan_conf, walk
 from sparkfusion.plan.wire.depth import check_depth
 from sparkfusion.plan.wire.survey import UnknownPlanError, functions_in
-from sparkfusion.urls import is_url, plain_path
+from sparkfusion.urls import LOCAL_STORE, is_url, plain_path
 from sparkfusion.worker.server.shape import check_rows, check_shape, check_sources
 from sparkfusion.worker.task import TaskOrder
 
-_LOCAL_STORE = "file:///"
 _REMOTE_STORE = re.compile(r"(?!file:)[a-z][a-z0-9+.-]*://[^\s/]+/?")
 _CATALOG = "datafusion.catalog.location"  # the only option of a session that names a directory
 FUNCTIONS_REFUSED = "this worker does not run Python functions"
@@ -141,11 +140,11 @@ class Guard:
         given = {(each.exchange, each.group) for each in order.inputs}
         for conf in filter(None, map(file_scan_conf, walk(root))):
             url = conf.object_store_url
-            if url != _LOCAL_STORE and not _REMOTE_STORE.fullmatch(url):
+            if url != LOCAL_STORE and not _REMOTE_STORE.fullmatch(url):
                 raise ProtocolError(f"this worker knows no object store {url!r}")
             for file in (file for group in conf.file_groups for file in group.files):
                 replaced = placeholder_of(file.path) in given or (order.feed is not None and is_fed(file))
-                if url == _LOCAL_STORE and not replaced:
+                if url == LOCAL_STORE and not replaced:
                     self.check_path(f"/{file.path}")
 
 
