@@ -152,11 +152,11 @@ OTHER_METHODS = {
         add counts failures not_compared ok really_distributed to_json to_json_text to_text total
     """,
     "sparkfusion.verify.VerifyResult": """
-        comparison describe float_tolerance_count graph leg leg_named legs name outcome passed query reason
+        comparison describe find_leg float_tolerance_count graph leg legs name outcome passed query reason
         reproducer stages tasks to_json
     """,
     "sparkfusion.bench.BenchResult": """
-        asked compared_with engines facts is_complete is_right place queries rounds scale to_json
+        asked compare_with engines facts is_complete is_right place queries rounds scale to_json
     """,
 }
 
