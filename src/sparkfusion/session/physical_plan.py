@@ -22,6 +22,13 @@ BYTES_PER_ROW = 16
 _MIN_SPLIT = "datafusion.optimizer.repartition_file_min_size"
 _BROADCAST = "datafusion.optimizer.hash_join_single_partition_threshold"
 _BROADCAST_ROWS = "datafusion.optimizer.hash_join_single_partition_threshold_rows"
+_ARRAY_RANGE = "datafusion.execution.perfect_hash_join_small_build_threshold"
+_ARRAY_DENSITY = "datafusion.execution.perfect_hash_join_min_key_density"
+_DEFAULT_RANGE, _DEFAULT_DENSITY = 1024, 0.15
+_LARGER_RANGE = 256 * 1024
+"""An array for so many keys takes 1 MiB."""
+_LEAST_DENSITY = 0.05
+"""An array takes four bytes for each key of the range: 80 for each row at this density, and a hash table about 30."""
 
 
 @dataclass(frozen=True)
@@ -62,3 +69,17 @@ def task_options(settings: Settings, options: Mapping[str, str], partitions: int
         _BROADCAST_ROWS: str(max(int(options[_BROADCAST_ROWS]), broadcast // BYTES_PER_ROW)),
     }
     return {**options, **sizes, **ISOLATION_OPTIONS, TARGET_PARTITIONS: str(partitions)}
+
+
+def array_join_options(options: Mapping[str, str], partitions: int) -> dict[str, str]:
+    """Options with which DataFusion joins by an array instead of a hash table in more cases: it looks up keys faster.
+
+    DataFusion does it if the keys of the build side fill 15 % of their range. A shuffle between the partitions of one
+    task leaves each with a part of the keys and all of the range, so that share falls with the number of partitions.
+    For tasks of several partitions only: if the array needs more memory than there is, the query runs again in others.
+    Values of the user are kept.
+    """
+    if float(options[_ARRAY_DENSITY]) != _DEFAULT_DENSITY or int(options[_ARRAY_RANGE]) != _DEFAULT_RANGE:
+        return {}
+    density = max(_LEAST_DENSITY, _DEFAULT_DENSITY / partitions)
+    return {_ARRAY_RANGE: str(_LARGER_RANGE), _ARRAY_DENSITY: f"{density:g}"}

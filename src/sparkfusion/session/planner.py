@@ -38,7 +38,13 @@ from sparkfusion.session.chains import computes_long_chain
 from sparkfusion.session.forked import check_not_forked
 from sparkfusion.session.memory_rows import survey
 from sparkfusion.session.memory_tables import Reference
-from sparkfusion.session.physical_plan import BYTES_PER_ROW, PhysicalPlan, make_physical_plan, task_options
+from sparkfusion.session.physical_plan import (
+    BYTES_PER_ROW,
+    PhysicalPlan,
+    array_join_options,
+    make_physical_plan,
+    task_options,
+)
 from sparkfusion.session.planning_checks import encode_plan, leaf_bytes, single_node_plans, too_small, why_not_planned
 from sparkfusion.session.session_settings import SessionSettings
 from sparkfusion.session.session_tables import SessionTables
@@ -168,6 +174,9 @@ class Planner:
         except SparkfusionError as error:
             error.hint = error.hint or (f"the query reads {', '.join(tables)}" if tables else None)
             raise
+        if attempt.width.is_wide:
+            partitions = int(attempt.options[TARGET_PARTITIONS])
+            attempt.options |= array_join_options(attempt.base_options, partitions)
         started = time.perf_counter()
         if not attempt.with_rows and self._tasks_see_files():
             attempt.keeps += self._spool.spool(root, settings.integer("memory_table_bytes"), settings.directory())

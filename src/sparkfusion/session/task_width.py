@@ -57,6 +57,11 @@ class TaskWidth:
     per_task: int = 1
     why: str | None = None
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether tasks run several partitions: they do not spill, and the query runs again if one lacks memory."""
+        return self.whole is not None or self.per_task > 1
+
 
 def most_partitions(settings: Settings, machines: Machines, target: int) -> int:
     """How many partitions a plan has at most: the target, or what the user's choice of tasks and cores makes."""

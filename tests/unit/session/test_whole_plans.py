@@ -56,6 +56,32 @@ def test_one_task_runs_the_plan(session: Session) -> None:
     assert "Stage 1 ── 1 task for the whole plan, 4 partitions at once ── gather" in session.sql(COUNT).explain_text()
 
 
+ARRAY_RANGE = "datafusion.execution.perfect_hash_join_small_build_threshold"
+ARRAY_DENSITY = "datafusion.execution.perfect_hash_join_min_key_density"
+
+
+def options_of(session: Session, sql: str, *, split: bool = False) -> tuple[int, float]:
+    engine, query = look_inside(session.lazy_sql(sql))
+    options = engine.plan(query, split=split).options
+    return int(options[ARRAY_RANGE]), float(options[ARRAY_DENSITY])
+
+
+def test_tasks_of_several_partitions_join_by_arrays_in_more_cases(session: Session) -> None:
+    """A shuffle between the partitions of one task leaves each with a part of the keys and all of their range."""
+    assert options_of(session, COUNT) == (262_144, 0.05)
+    session.config["datafusion.execution.target_partitions"] = 2
+    assert options_of(session, COUNT) == (262_144, 0.075)
+    assert options_of(session, COUNT, split=True) == (1024, 0.15)
+
+
+@pytest.mark.parametrize(("name", "value", "expected"), [(ARRAY_RANGE, 0, (0, 0.15)), (ARRAY_DENSITY, 1, (1024, 1.0))])
+def test_how_users_choose_joins_by_arrays_stays(
+    session: Session, name: str, value: int, expected: tuple[int, float]
+) -> None:
+    session.config[name] = value
+    assert options_of(session, COUNT) == expected
+
+
 def test_users_choose_tasks_of_one_partition(session: Session) -> None:
     session.config["sparkfusion.task_cores"] = 1
     assert max(stage.task_count for stage in graph_of(session, COUNT).stages) == 4
