@@ -47,10 +47,10 @@ lock: setup ## write the newest versions that pyproject.toml allows to requireme
 
 quick: check unit ## linters, types and unit tests: one to two minutes
 
-test: check ## linters, types and every test, on Spark a sample: 12 to 16 minutes on two cores
+test: check ## linters, types and every test, on Spark a sample: 9 to 16 minutes on two cores
 	$(TESTS) --jvms 1 -m "not long"
 
-test-long: setup ## what `make test` leaves out, on Spark, on workers and on clusters that lose executors: 25 to 50 minutes
+test-long: setup ## what `make test` leaves out, on Spark, on workers and on clusters that lose executors: 20 to 50 minutes
 	$(TESTS) -n 5 --jvms 3 -m long --ignore tests/cluster/test_deployed.py # one process more: that of the cluster mostly waits
 
 test-standalone: setup ## a standalone Spark cluster: a sample of the behaviour tests, a shipped environment, executors that come and go
